@@ -1,5 +1,10 @@
 """Websocket addresses of tracking."""
 
-from typing import Any
+from django.urls import path
 
-websocket_urlpatterns: list[Any] = []
+from tracking.consumers import DeviceConsumer, MapConsumer
+
+websocket_urlpatterns = [
+    path("ws/map/", MapConsumer.as_asgi()),
+    path("ws/device/", DeviceConsumer.as_asgi()),
+]
