@@ -104,10 +104,14 @@ class HttpClient:
                 self.traffic.retries += 1
                 self.pause(backoff_s(attempt) if wait_s is None else wait_s)
             body.seek(0)
-            yield None if response.status_code == 304 else Fetched(
-                body,
-                response.headers.get("content-type", ""),
-                response.headers.get("etag", ""),
+            yield (
+                None
+                if response.status_code == 304
+                else Fetched(
+                    body,
+                    response.headers.get("content-type", ""),
+                    response.headers.get("etag", ""),
+                )
             )
 
     def _attempt(

@@ -23,12 +23,14 @@ from products.readers import READERS, Reader
 from products.records import HASH_VERSION, ProductRecord, mapping_for
 from products.tally import Tally
 from products.upsert import Outcomes, upsert
-from project.jobs.lease import Lease, LeaseLost, StaleFence
+from project.jobs.lease import Lease, StopRun
 
 logger = logging.getLogger(__name__)
 
 RUNS = Counter(
-    "drover_products_import_runs_total", "Finished import runs, by outcome.", ["outcome"]
+    "drover_products_import_runs_total",
+    "Finished import runs, by outcome.",
+    ["outcome"],
 )
 
 Write = Callable[[list[ProductRecord], datetime], Outcomes]
@@ -38,12 +40,16 @@ Outcome = ImportRun.Outcome
 class ImportFailed(Exception):
     """The run is over and recorded; the job must not count as succeeded."""
 
+    def __init__(self, run: ImportRun) -> None:
+        super().__init__(run.error)
+        self.run = run
+
 
 def import_source(source: Source, lease: Lease) -> ImportRun:
     """One run of one source under `lease`.
 
-    Raises ImportFailed when the source could not be read; LeaseLost or StaleFence when
-    another server took over: then nothing was written after it did.
+    Raises ImportFailed when the source could not be read, StopRun when the lease is
+    lost or the process shuts down: then the job run says how it ended.
     """
     run = ImportRun.objects.create(source=source, job_run=lease.run, mode=source.mode)
     tally = tally_for(source)
@@ -59,9 +65,9 @@ def import_source(source: Source, lease: Lease) -> ImportRun:
         deferred = isinstance(failure, SourceDeferred)
         outcome = Outcome.DEFERRED if deferred else Outcome.FAILED
         error = str(failure)
-    except (LeaseLost, StaleFence) as lost:
+    except StopRun as stop:
         tally.drop_unsettled()
-        finish(run, tally, "", str(lost) or "The lease was lost.")
+        finish(run, tally, "", str(stop))
         raise
     except Exception as bug:
         # The record of a run must not hide why it failed.
@@ -71,7 +77,7 @@ def import_source(source: Source, lease: Lease) -> ImportRun:
         raise
     finish(run, tally, outcome, error)
     if outcome == Outcome.FAILED:
-        raise ImportFailed(error)
+        raise ImportFailed(run)
     return run
 
 

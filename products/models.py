@@ -80,8 +80,9 @@ class Source(models.Model):
         checks = {
             "options": lambda: READERS[self.kind].options.model_validate(self.options),
             "mapping": lambda: mapping_for(READERS[self.kind].mapping, self.mapping),
-            "auth_secret": lambda: self.auth_secret
-            and check_reference(self.auth_secret),
+            "auth_secret": lambda: (
+                self.auth_secret and check_reference(self.auth_secret)
+            ),
         }
         errors: dict[str, str] = {}
         for field, check in checks.items():
@@ -173,7 +174,8 @@ class ImportRun(models.Model):
     mode = models.CharField(max_length=10, choices=Source.Mode)
     outcome = models.CharField(max_length=15, choices=Outcome, blank=True)
     complete = models.BooleanField(
-        default=False, help_text="Every row the source has was read, and that is proved."
+        default=False,
+        help_text="Every row the source has was read, and that is proved.",
     )
     error = models.TextField(blank=True)
     seen = models.PositiveIntegerField(default=0)

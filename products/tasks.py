@@ -12,9 +12,10 @@ from project.jobs.scheduling import scheduled_job
 
 logger = logging.getLogger(__name__)
 
+
 @scheduled_job("import-products", ttl=30)
 def import_products(lease: Lease, source_id: int) -> None:
-    """Raises Source.DoesNotExist, ImportFailed, LeaseLost or StaleFence."""
+    """Raises Source.DoesNotExist, ImportFailed or StopRun."""
     source = Source.objects.get(pk=source_id)
     if not source.enabled:
         logger.info(

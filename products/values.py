@@ -100,7 +100,8 @@ def _fitting(amount: Decimal, currency: str) -> Decimal:
     exact = amount.quantize(Decimal(1).scaleb(-places))
     if exact != amount:
         raise InvalidValue(
-            "too_many_decimals", f"{amount} has more decimals than {currency} ({places})."
+            "too_many_decimals",
+            f"{amount} has more decimals than {currency} ({places}).",
         )
     return exact
 
