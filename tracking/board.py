@@ -112,7 +112,9 @@ class Board:
     def is_in(self, device: str, level: int, cells: frozenset[Cell]) -> bool:
         """Whether a live device is in one of the cells."""
         spot = self.spots.get(device)
-        return bool(spot and spot.fragment) and at_level(spot.cell, level) in cells
+        if spot is None or not spot.fragment:
+            return False
+        return at_level(spot.cell, level) in cells
 
     def prune(self, tick: int) -> None:
         """Forget who left long ago; bounded by the devices seen in the meantime."""

@@ -33,7 +33,7 @@ FORBIDDEN = 4403
 BAD_DATA, TOO_BIG, TRY_LATER = 1003, 1009, 1013
 
 
-class MapConsumer(AsyncConsumer):  # type: ignore[misc]
+class MapConsumer(AsyncConsumer):
     """`/ws/map/`: hello, then rosters, events and numbered frames."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -74,7 +74,7 @@ class MapConsumer(AsyncConsumer):  # type: ignore[misc]
             watcher.push({"type": "websocket.send", "text": _error(error)})
 
 
-class DeviceConsumer(AsyncConsumer):  # type: ignore[misc]
+class DeviceConsumer(AsyncConsumer):
     """`/ws/device/`: fixes, start, stop and ping of the device that a token names."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

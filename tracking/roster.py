@@ -139,7 +139,7 @@ def load(fleet_id: int) -> dict[str, Known]:
 async def last_words(fleet_id: int) -> dict[str, int]:
     """When each active device spoke last, from its deadline."""
     ttl_ms = settings.TRACKING_LIVE_TTL_S * 1000
-    found = await live.async_redis().zrange(
+    found: Any = await live.async_redis().zrange(
         keys.active(fleet_id), 0, -1, withscores=True
     )
     return {device: int(deadline) - ttl_ms for device, deadline in found}

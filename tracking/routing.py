@@ -1,10 +1,16 @@
 """Websocket addresses of tracking."""
 
+from typing import Any
+
 from django.urls import path
 
 from tracking.consumers import DeviceConsumer, MapConsumer
 
+# django-stubs knows only HTTP views behind `path`; Channels routes ASGI applications.
+_watch: Any = MapConsumer.as_asgi()
+_send: Any = DeviceConsumer.as_asgi()
+
 websocket_urlpatterns = [
-    path("ws/map/", MapConsumer.as_asgi()),
-    path("ws/device/", DeviceConsumer.as_asgi()),
+    path("ws/map/", _watch),
+    path("ws/device/", _send),
 ]

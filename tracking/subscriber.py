@@ -179,9 +179,9 @@ async def _epoch() -> str:
     """Random per life of the data, and the server's replication id per its start."""
     client = live.async_redis()
     new = secrets.token_hex(8)
-    stored = await client.set(keys.EPOCH, new, nx=True, get=True) or new
+    stored: Any = await client.set(keys.EPOCH, new, nx=True, get=True)
     info = await client.info("replication")
-    return f"{stored}.{info.get('master_replid', '')[:12]}"
+    return f"{stored or new}.{info.get('master_replid', '')[:12]}"
 
 
 async def snapshot(
@@ -195,9 +195,8 @@ async def snapshot(
     pipe.hgetall(keys.sequence(fleet_id))
     active, ended, sequences = await pipe.execute()
     devices = [*active, *ended]
-    values = (
-        await client.mget([keys.live(fleet_id, d) for d in devices]) if devices else []
-    )
+    names = [keys.live(fleet_id, device) for device in devices]
+    values: list[Any] = await client.mget(names) if names else []
     found = {}
     for device, value in zip(devices, values, strict=True):
         if value:

@@ -63,7 +63,7 @@ async def osmand_door(request: HttpRequest, token: str) -> HttpResponse:
 
 async def _osmand(device: auth.Identity, parameters: QueryDict) -> HttpResponse:
     try:
-        fix = osmand.fix(parameters.dict())
+        fix = osmand.fix({name: str(parameters[name]) for name in parameters})
     except InvalidFix as error:
         # Refused with 4xx, a phone would send it again for ever, before all others.
         doors.count_invalid("osmand", error)
