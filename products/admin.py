@@ -31,7 +31,7 @@ __all__ = ["ImportRunAdmin", "ProductAdmin", "RowIssueAdmin", "SourceAdmin"]
 STYLE = {"all": ["products/admin.css"]}
 
 
-def newest_runs() -> Prefetch[Any]:
+def newest_runs() -> "Prefetch[Any]":
     """The newest run of each source, in one query however many runs there are."""
     newest = ImportRun.objects.filter(source=OuterRef("pk")).order_by("-started_at")
     keys = Source.objects.annotate(key=Subquery(newest.values("pk")[:1])).values("key")
@@ -45,7 +45,7 @@ def newest_run(source: Source) -> ImportRun | None:
 
 
 @admin.register(Source)
-class SourceAdmin(admin.ModelAdmin[Source]):
+class SourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("name", "kind", "enabled", "last_run", "last_counts", "last_age")
     list_filter = ("enabled", "kind")
     search_fields = ("name", "=slug")
@@ -169,7 +169,7 @@ class SourceAdmin(admin.ModelAdmin[Source]):
         return super().change_view(request, object_id, form_url, context)
 
 
-class ProductForm(forms.ModelForm[Product]):
+class ProductForm(forms.ModelForm):  # type: ignore[type-arg]
     """The fields of a record, and which of them no import may touch."""
 
     locked_fields = forms.MultipleChoiceField(
@@ -197,7 +197,7 @@ class ProductForm(forms.ModelForm[Product]):
 
 
 @admin.register(Product)
-class ProductAdmin(admin.ModelAdmin[Product]):
+class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = ProductForm
     list_display = (
         "title",

@@ -19,7 +19,7 @@ from products.models import ImportRun, RowIssue
 SHOWN_ISSUES = 100
 
 
-class ReadOnlyAdmin(admin.ModelAdmin[Any]):
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """A record of what happened."""
 
     actions = None
@@ -47,7 +47,7 @@ class FirstIssues(BaseInlineFormSet):  # type: ignore[type-arg]
         return self._first
 
 
-class RowIssueInline(admin.TabularInline[RowIssue, ImportRun]):
+class RowIssueInline(admin.TabularInline):  # type: ignore[type-arg]
     model = RowIssue
     formset = FirstIssues
     fields = ("row", "external_id", "field", "code", "message", "raw_start")
