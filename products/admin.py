@@ -169,6 +169,21 @@ class SourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().change_view(request, object_id, form_url, context)
 
 
+class LockedFilter(admin.SimpleListFilter):
+    title = "locked fields"
+    parameter_name = "locked"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "some are locked"), ("no", "none")]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Product]
+    ) -> QuerySet[Product]:
+        if self.value() == "yes":
+            return queryset.exclude(locked_fields=[])
+        return queryset.filter(locked_fields=[]) if self.value() else queryset
+
+
 class ProductForm(forms.ModelForm):  # type: ignore[type-arg]
     """The fields of a record, and which of them no import may touch."""
 
@@ -211,7 +226,7 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_filter = (
         "source",
         "availability",
-        ("locked_fields", admin.EmptyFieldListFilter),
+        LockedFilter,
     )
     list_select_related = ("source",)
     search_fields = ("title", "=external_id", "=sku")
