@@ -107,8 +107,8 @@ class ImportRunAdmin(ReadOnlyAdmin):
         return badges.run_badge(run)
 
     @admin.display(description="rows")
-    def counts(self, run: ImportRun) -> str:
-        return badges.counts(run) if run.outcome else "-"
+    def counts(self, run: ImportRun) -> SafeString | str:
+        return badges.counts(run) if run.finished_at else "-"
 
     @admin.display(description="refused", ordering="invalid")
     def refused(self, run: ImportRun) -> SafeString | str:

@@ -12,8 +12,8 @@ from django_celery_beat.models import PeriodicTask
 from pytest_httpserver import HTTPServer
 
 from products.models import ImportRun, Product, RowIssue, Source
-from project.celery import app
 from project.jobs.models import JobRun
+from project.redis import sync_client
 from tests.products.factories import make_row, make_source, run_import, serve_rows
 
 pytestmark = pytest.mark.django_db
@@ -63,12 +63,12 @@ def test_the_run_list_says_what_happened(admin_client: Client, source: Source) -
     html = admin_client.get(reverse("admin:products_importrun_changelist")).content
     text = re.sub(r"<[^>]+>", "", html.decode())
     assert "! partial" in text
-    assert "3 seen: 2 created, 1 invalid" in text
+    assert "3 rows 2 created 1 invalid" in text
 
 
 def queued_messages() -> int:
-    with app.connection_for_read() as connection:
-        return int(connection.default_channel.client.llen("jobs"))
+    with sync_client("broker") as broker:
+        return int(broker.llen("jobs"))
 
 
 @pytest.mark.django_db(transaction=True)

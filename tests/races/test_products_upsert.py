@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,8 +55,8 @@ def test_two_imports_in_opposite_order_never_lose_a_row() -> None:
     put(source, keys, 0)
     for minute in range(1, 6):
         one, other = together(
-            lambda m=minute: put(source, keys, m, stock=m),
-            lambda m=minute: put(source, reversed(keys), m, stock=-m),
+            partial(put, source, keys, minute, stock=minute),
+            partial(put, source, reversed(keys), minute, stock=-minute),
         )
         assert len(one.by_id) == len(other.by_id) == 400
         assert not one.invalid
@@ -68,8 +69,8 @@ def test_two_imports_that_insert_the_same_rows_make_each_of_them_once() -> None:
     for number in range(4):
         source = make_source(slug=f"s{number}")
         one, other = together(
-            lambda s=source: put(s, range(300), 1),
-            lambda s=source: put(s, range(150, 450), 2, stock=1),
+            partial(put, source, range(300), 1),
+            partial(put, source, range(150, 450), 2, stock=1),
         )
         assert source.products.count() == 450
         created = [
@@ -97,16 +98,13 @@ def test_an_event_that_makes_a_product_during_an_import_is_not_doubled() -> None
 def test_two_events_for_a_new_product_end_with_the_newer_one() -> None:
     source = make_source()
     for number in range(5):
+        key = str(number)
         older, newer = (NOW + timedelta(seconds=s) for s in (1, 2))
         together(
-            lambda n=number, t=older: apply_change(
-                source.slug, str(n), {"stock": 1}, t
-            ),
-            lambda n=number, t=newer: apply_change(
-                source.slug, str(n), {"stock": 2}, t
-            ),
+            partial(apply_change, source.slug, key, {"stock": 1}, older),
+            partial(apply_change, source.slug, key, {"stock": 2}, newer),
         )
-        assert Product.objects.get(external_id=str(number)).stock == 2
+        assert Product.objects.get(external_id=key).stock == 2
 
 
 def test_a_deadlock_repeats_the_batch_and_blames_no_row() -> None:
