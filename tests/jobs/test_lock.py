@@ -1,16 +1,15 @@
 """The Redis lock: its token, its ttl, a lost reply, a server that is away."""
 
 import socket
-import threading
 import time
 from contextlib import contextmanager
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 import redis
 
 from project.embedded.service import free_port
 from project.jobs import lock
+from tests.jobs.fault_proxy import FaultProxy, moved_to
 
 KEY = "import-products:source_id=3"
 
@@ -28,45 +27,16 @@ def deaf_server():
         yield server.getsockname()[1]
 
 
-@contextmanager
-def losing_replies(count: int):
-    """A proxy to the real server that drops the replies to the first `count` EVALs."""
-    target = lock.connect().connection_pool.connection_kwargs
-    lost = []
-
-    def serve(near: socket.socket) -> None:
-        with near, socket.create_connection((target["host"], target["port"])) as far:
-            while request := near.recv(65536):
-                far.sendall(request)
-                reply = far.recv(65536)
-                if b"EVAL" in request and len(lost) < count:
-                    lost.append(reply)
-                    return
-                near.sendall(reply)
-
-    def accept(server: socket.socket) -> None:
-        with server:
-            for _ in range(4):
-                try:
-                    near, _address = server.accept()
-                except OSError:
-                    return
-                serve(near)
-
-    server = socket.create_server(("127.0.0.1", 0))
-    server.settimeout(5)
-    thread = threading.Thread(target=accept, args=(server,), daemon=True)
-    thread.start()
-    yield server.getsockname()[1], lost
-    server.close()
-
-
 def at_port(settings, port: int) -> None:
-    url = urlsplit(settings.REDIS_URLS["jobs"])
-    credentials = url.netloc.rpartition("@")[0]
-    netloc = f"{credentials}@127.0.0.1:{port}" if credentials else f"127.0.0.1:{port}"
-    moved = urlunsplit(url._replace(netloc=netloc))
+    moved = moved_to(settings.REDIS_URLS["jobs"], port)
     settings.REDIS_URLS = settings.REDIS_URLS | {"jobs": moved}
+
+
+@pytest.fixture
+def proxy(settings, client):
+    with FaultProxy(settings.REDIS_URLS["jobs"]) as running:
+        settings.REDIS_URLS = settings.REDIS_URLS | {"jobs": running.url}
+        yield running
 
 
 def test_the_key_holds_the_token_and_nothing_else_and_always_expires(client):
@@ -125,19 +95,17 @@ def test_a_lock_without_a_ttl_is_refused():
         lock.acquire(KEY, "ours", 0)
 
 
-def test_a_lost_reply_is_asked_again_and_the_own_token_wins(settings, client):
-    with losing_replies(1) as (port, lost):
-        at_port(settings, port)
-        assert lock.acquire(KEY, "ours", 30)
-    assert len(lost) == 1
+def test_a_lost_reply_is_asked_again_and_the_own_token_wins(proxy, client):
+    proxy.replies_to_lose = 1
+    assert lock.acquire(KEY, "ours", 30)
+    assert proxy.lost == 1
     assert client.get(f"lock:{KEY}") == b"ours"
 
 
-def test_two_lost_replies_end_in_store_down_and_the_ttl_frees_the_key(settings, client):
-    with losing_replies(2) as (port, _lost):
-        at_port(settings, port)
-        with pytest.raises(lock.LockStoreDown):
-            lock.acquire(KEY, "ours", 1)
+def test_two_lost_replies_end_in_store_down_and_the_ttl_frees_the_key(proxy, client):
+    proxy.replies_to_lose = 2
+    with pytest.raises(lock.LockStoreDown):
+        lock.acquire(KEY, "ours", 1)
     assert 0 < client.pttl(f"lock:{KEY}") <= 1000
 
 
