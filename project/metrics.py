@@ -17,7 +17,7 @@ def collect() -> bytes:
     if not settings.PROMETHEUS_MULTIPROC_DIR:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()
-    MultiProcessCollector(registry)
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry)
 
 

@@ -1,5 +1,5 @@
 """Websocket addresses of tracking."""
 
-from django.urls import URLPattern
+from typing import Any
 
-websocket_urlpatterns: list[URLPattern] = []
+websocket_urlpatterns: list[Any] = []
