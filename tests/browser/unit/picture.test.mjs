@@ -9,7 +9,7 @@ const NEAR = () => 1; // one metre per pixel
 let picture;
 
 const device = (over = {}) => ({
-  id: "1", name: "Van 1", state: "live", crs: 90, goneT: -Infinity, last: null, fix: { t: 1, lat: 50, lon: 5 }, ...over,
+  id: "1", name: "Van 1", state: "live", crs: 90, left: false, last: null, fix: { t: 1, lat: 50, lon: 5 }, ...over,
 });
 const moved = (lon, t = 2) => device({ fix: { t, lat: 50, lon } });
 
