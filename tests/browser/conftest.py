@@ -114,15 +114,16 @@ def console(browser_page: Page) -> Iterator[Console]:
 
 
 @pytest.fixture
-def open_map(web: Web, browser_page: Page, console: Console) -> Callable[[], Page]:
-    """Signs in as a user would; returns the page once the map is drawn and live."""
+def open_map(web: Web, browser_page: Page, console: Console) -> Callable[..., Page]:
+    """Signs in as a user would; returns the page once it is live (and `drawn`)."""
 
-    def sign_in() -> Page:
+    def sign_in(*, drawn: bool = True) -> Page:
         browser_page.goto(web.url)
         browser_page.fill("input[name=username]", USER)
         browser_page.fill("input[name=password]", PASSWORD)
         browser_page.click("input[type=submit]")
-        browser_page.wait_for_selector("#map[data-ready]", state="attached")
+        if drawn:
+            browser_page.wait_for_selector("#map[data-ready]", state="attached")
         expect(browser_page.locator("#badge")).to_have_text("Live")
         return browser_page
 

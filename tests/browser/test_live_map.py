@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Console, Van, Web
 
 MakeVan = Callable[[str], Van]
-OpenMap = Callable[[], Page]
+OpenMap = Callable[..., Page]
 pytestmark = pytest.mark.timeout(180)
 
 
@@ -108,3 +108,18 @@ def test_a_map_whose_session_has_ended_leads_to_the_login(
     expect(live_map.locator("#badge")).to_have_text("Signed out")
     live_map.get_by_text("Sign in again").click()
     expect(live_map.locator("input[name=username]")).to_be_visible()
+
+
+def test_without_webgl_the_list_goes_on(
+    make_van: MakeVan, open_map: OpenMap, browser_page: Page, console: Console
+) -> None:
+    console.expected += ["WebGL", "No map"]
+    browser_page.add_init_script(
+        "const real = HTMLCanvasElement.prototype.getContext;"
+        "HTMLCanvasElement.prototype.getContext = function (kind, ...more) {"
+        " return kind.startsWith('webgl') ? null : real.call(this, kind, ...more); };"
+    )
+    make_van("Van 1").drive(47.3769, 8.5417, now_ms())
+    page = open_map(drawn=False)
+    expect(page.get_by_text("This browser cannot draw the map")).to_be_visible()
+    expect(row(page, "Van 1")).to_contain_text("now")
