@@ -124,7 +124,7 @@ def open_map(web: Web, browser_page: Page, console: Console) -> Callable[..., Pa
         browser_page.click("input[type=submit]")
         if drawn:
             browser_page.wait_for_selector("#map[data-ready]", state="attached")
-        expect(browser_page.locator("#badge")).to_have_text("Live")
+        expect(browser_page.locator("#badge [data-text]")).to_have_text("Live")
         return browser_page
 
     return sign_in

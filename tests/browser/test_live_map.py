@@ -80,7 +80,7 @@ def test_the_badge_tells_an_outage_and_the_map_recovers(
     van.drive(47.3769, 8.5417, now_ms() - 5000)
     live_map = open_map()
     wait_until_at(live_map, van, 47.3769)
-    badge = live_map.locator("#badge")
+    badge = live_map.locator("#badge [data-text]")
 
     web.stop()
     expect(badge).to_have_text(re.compile("Reconnecting"))
@@ -105,7 +105,7 @@ def test_a_map_whose_session_has_ended_leads_to_the_login(
     live_map.context.clear_cookies()
     web.stop()
     web.start()
-    expect(live_map.locator("#badge")).to_have_text("Signed out")
+    expect(live_map.locator("#badge [data-text]")).to_have_text("Signed out")
     live_map.get_by_text("Sign in again").click()
     expect(live_map.locator("input[name=username]")).to_be_visible()
 

@@ -72,7 +72,7 @@ def test_positions_of_an_outage_are_kept_and_sent_later(
     browser_page.click("#start:enabled")
     count(browser_page, "sent", 1)
     web.stop()
-    expect(browser_page.locator("#badge")).to_contain_text("Reconnecting")
+    expect(browser_page.locator("#badge [data-text]")).to_contain_text("Reconnecting")
     context.set_geolocation(STREET)  # type: ignore[arg-type]
     count(browser_page, "buffered", 1)
     web.start()
@@ -86,5 +86,5 @@ def test_an_unknown_token_is_named(
     browser_page.goto(f"{web.url}/phone/")
     browser_page.fill("#token", "dr_not-a-token")
     browser_page.click("text=Use this token")
-    expect(browser_page.locator("#badge")).to_have_text("Not accepted")
+    expect(browser_page.locator("#badge [data-text]")).to_have_text("Not accepted")
     expect(browser_page.locator("#problem")).to_contain_text("does not accept")

@@ -39,7 +39,13 @@ export class Badge {
     const { tone, text } = badgeText(this.#state, Date.now(), this.#element.dataset.live);
     this.#element.dataset.tone = tone;
     this.#element.dataset.state = this.#state.name;
-    const label = this.#element.querySelector("[data-text]");
-    if (label.textContent !== text) label.textContent = text;
+    this.#write("[data-text]", text);
+    // Screen readers hear the state once, not every second of the countdown.
+    this.#write("[data-said]", text.replace(/ in \d+ s$/, ""));
+  }
+
+  #write(selector, text) {
+    const element = this.#element.querySelector(selector);
+    if (element.textContent !== text) element.textContent = text;
   }
 }
