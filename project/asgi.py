@@ -10,7 +10,10 @@ http_application = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
+from project.checks import refuse_bad_settings  # noqa: E402
 from tracking.routing import websocket_urlpatterns  # noqa: E402
+
+refuse_bad_settings()
 
 application = ProtocolTypeRouter(
     {"http": http_application, "websocket": URLRouter(websocket_urlpatterns)}

@@ -9,45 +9,34 @@ from urllib.parse import urlsplit, urlunsplit
 
 import environ
 
+from project.environment import Environment
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = BASE_DIR / ".drover"
 
-env = environ.Env()
+env = Environment()
 # A running demo (and only that) leaves the addresses of its services here, so that
 # `manage.py …` in a second terminal reaches them. Real variables always win.
 DEMO_ENV_FILE = STATE_DIR / "run" / "demo.env"
-if not env.bool("DROVER_IGNORE_DEMO", default=False) and DEMO_ENV_FILE.is_file():
-    env.read_env(DEMO_ENV_FILE, overwrite=False)
-
-
-def _flag(name: str, *, default: bool) -> bool:
-    """A boolean variable; anything but true/false/1/0/yes/no/on/off is refused."""
-    raw = env.str(name, default="").strip().lower()
-    if raw in {"true", "1", "yes", "on"}:
-        return True
-    if raw in {"false", "0", "no", "off"}:
-        return False
-    if raw:
-        raise environ.ImproperlyConfigured(f"{name}={raw!r}: use true or false.")
-    return default
+if not env.flag("DROVER_IGNORE_DEMO", default=False) and DEMO_ENV_FILE.is_file():
+    environ.Env.read_env(DEMO_ENV_FILE, overwrite=False)
 
 
 def _redis_database(url: str, number: int) -> str:
     """The same server, another database number."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(path=f"/{number}"))
+    return urlunsplit(urlsplit(url)._replace(path=f"/{number}"))
 
 
 # --- Django ---------------------------------------------------------------------
 
-DEBUG = _flag("DEBUG", default=False)
+DEBUG = env.flag("DEBUG", default=False)
 # An unset key is refused by a system check (drover.E001), not here: `manage.py help`
 # and `manage.py check` must be able to say so.
-SECRET_KEY = env.str("SECRET_KEY", default="") or "insecure-unset-secret-key"
-ALLOWED_HOSTS = env.list(
-    "ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"] if DEBUG else []
+SECRET_KEY = env.text("SECRET_KEY", "insecure-unset-secret-key")
+ALLOWED_HOSTS = env.words(
+    "ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"] if DEBUG else []
 )
-CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -104,13 +93,15 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # The default address answers nowhere: `manage.py check` (drover.E002) and every
 # refused connection then say which variable to set.
-DATABASE_URL = env.str("DATABASE_URL", default="")
+DATABASE_URL = env.url("DATABASE_URL", ["postgres", "postgresql"])
 DATABASES = {
-    "default": env.db_url_config(DATABASE_URL or "postgres://drover@127.0.0.1:1/drover")
+    "default": environ.Env.db_url_config(
+        DATABASE_URL or "postgres://drover@127.0.0.1:1/drover"
+    )
     | {
         # Django's psycopg pool does not mix with forked Celery workers; every
         # process keeps its own connection and checks it before use.
-        "CONN_MAX_AGE": env.int("DATABASE_CONN_MAX_AGE", default=60),
+        "CONN_MAX_AGE": env.whole("DATABASE_CONN_MAX_AGE", 60, 0, 86_400),
         "CONN_HEALTH_CHECKS": True,
     }
 }
@@ -118,14 +109,17 @@ DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
 
 # --- Redis or Valkey -------------------------------------------------------------
 
-REDIS_URL = env.str("REDIS_URL", default="")
+REDIS_SCHEMES = ["redis", "rediss"]
+
+REDIS_URL = env.url("REDIS_URL", REDIS_SCHEMES)
 _REDIS = REDIS_URL or "redis://127.0.0.1:1"
 # One server, four databases: emptying the cache must not free a lock.
 REDIS_URLS = {
     "broker": _redis_database(_REDIS, 0),
     "cache": _redis_database(_REDIS, 1),
     "jobs": _redis_database(_REDIS, 2),
-    "tracking": env.str("TRACKING_REDIS_URL", default="") or _redis_database(_REDIS, 3),
+    "tracking": env.url("TRACKING_REDIS_URL", REDIS_SCHEMES)
+    or _redis_database(_REDIS, 3),
 }
 
 CACHES = {
@@ -189,18 +183,18 @@ CELERY_TASK_ROUTES = {
 
 # --- Kafka -----------------------------------------------------------------------
 
-KAFKA_BOOTSTRAP_SERVERS = env.str("KAFKA_BOOTSTRAP_SERVERS", default="")
-STREAMING_GROUP = env.str("STREAMING_GROUP", default="drover")
+KAFKA_BOOTSTRAP_SERVERS = env.text("KAFKA_BOOTSTRAP_SERVERS")
+STREAMING_GROUP = env.text("STREAMING_GROUP", "drover")
 
 # --- Tracking --------------------------------------------------------------------
 
 # Seconds a live position stays without word from its device.
 TRACKING_LIVE_TTL_S = 120
-TRACKING_TICK_MS = env.int("TRACKING_TICK_MS", default=250)
+TRACKING_TICK_MS = env.whole("TRACKING_TICK_MS", 250, 50, 5_000)
 # Accepted fixes that may wait in Redis for the flush; above it the doors answer 503.
-TRACKING_BUFFER_LIMIT = env.int("TRACKING_BUFFER_LIMIT", default=200_000)
-MAP_STYLE_URL = env.str("MAP_STYLE_URL", default="")
-MAP_ATTRIBUTION = env.str("MAP_ATTRIBUTION", default="")
+TRACKING_BUFFER_LIMIT = env.whole("TRACKING_BUFFER_LIMIT", 200_000, 1_000, 10_000_000)
+MAP_STYLE_URL = env.url("MAP_STYLE_URL", ["https", "http"])
+MAP_ATTRIBUTION = env.text("MAP_ATTRIBUTION")
 
 # --- Static files ----------------------------------------------------------------
 
@@ -227,9 +221,9 @@ WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- Security --------------------------------------------------------------------
 
-_HTTPS = _flag("HTTPS", default=not DEBUG)
+_HTTPS = env.flag("HTTPS", default=not DEBUG)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _HTTPS
-SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=3600 if _HTTPS else 0)
+SECURE_HSTS_SECONDS = env.whole("HSTS_SECONDS", 3600 if _HTTPS else 0, 0, 63_072_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _HTTPS else None
 # Load balancers and Prometheus ask in plain HTTP from inside.
@@ -238,12 +232,19 @@ X_FRAME_OPTIONS = "DENY"
 
 # --- Logs and metrics ------------------------------------------------------------
 
-LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
-LOG_FORMAT = env.str("LOG_FORMAT", default="console" if DEBUG else "json")
+LOG_LEVEL = env.choice(
+    "LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+)
+LOG_FORMAT = env.choice(
+    "LOG_FORMAT", "console" if DEBUG else "json", ["console", "json"]
+)
 LOGGING_CONFIG = "project.logs.configure"
 LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT}
 # With this folder set, the counters of every process on this machine are summed up
 # by /metrics; read by prometheus_client itself from the same variable.
-PROMETHEUS_MULTIPROC_DIR = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
+PROMETHEUS_MULTIPROC_DIR = env.text("PROMETHEUS_MULTIPROC_DIR")
 
-EMBEDDED_SERVICES_FORCED = _flag("DROVER_FORCE_EMBEDDED", default=False)
+EMBEDDED_SERVICES_FORCED = env.flag("DROVER_FORCE_EMBEDDED", default=False)
+
+# What could not be read; refused by `project.checks` (drover.E010).
+ENVIRONMENT_PROBLEMS = env.problems

@@ -1,0 +1,188 @@
+"""The `@scheduled_job` decorator, and the beat scheduler that stamps ticks.
+
+Before it: a schedule that became due, or a click on Run now. After it: a message with
+its tick and deadline in the headers; the worker hands both to `lease.hold`.
+"""
+
+import copy
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Concatenate, ParamSpec
+
+from celery import Task
+from django.db import transaction
+from django.utils import timezone
+from django_celery_beat.schedulers import DatabaseScheduler
+
+from project.celery import app
+from project.jobs.entries import TickEntry
+from project.jobs.keys import bind_arguments, job_key
+from project.jobs.lease import Lease, NotClaimed, StopRun, hold
+from project.jobs.models import JobRun, State, Trigger
+from project.jobs.queueing import queue_run
+from project.jobs.ticks import next_tick
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+
+TICK, DEADLINE, TRIGGER = "drover_tick", "drover_deadline", "drover_trigger"
+QUEUE = "jobs"
+# The claim judges lateness on the database's clock and records it; the broker's expiry
+# only clears a backlog, and leaves no record.
+EXPIRY_AFTER_DEADLINE = timedelta(hours=1)
+LEAST_MISFIRE = timedelta(seconds=60)
+LONGEST_MISFIRE = timedelta(days=1)
+
+JOBS: dict[str, "ScheduledJob"] = {}
+
+
+class ScheduledJob(Task):  # type: ignore[type-arg]
+    """A Celery task that runs its function under a lease, once per tick."""
+
+    abstract = True
+    job_name: str
+    ttl: int
+    misfire_seconds: int | None
+    function: Callable[..., None]
+
+    def apply_async(self, *args: Any, **options: Any) -> Any:
+        """Every job waits in the queue of jobs, whichever app it belongs to."""
+        return super().apply_async(*args, **({"queue": QUEUE} | options))
+
+    def run_job(self, *args: Any, **kwargs: Any) -> None:
+        """A door: the message's tick in, the verb called, the outcome in `JobRun`.
+
+        An exception of the job itself goes on to Celery, which logs its traceback.
+        """
+        arguments = bind_arguments(self.function, args, kwargs)
+        headers = self.request.headers or {}
+        try:
+            with hold(
+                self.job_name,
+                arguments,
+                ttl=self.ttl,
+                trigger=headers.get(TRIGGER, Trigger.MANUAL),
+                tick=_instant(headers.get(TICK)),
+                deadline=_instant(headers.get(DEADLINE)),
+            ) as lease:
+                self.function(lease, **arguments)
+        except (NotClaimed, StopRun):
+            # Already a line in the log, a counter and a row; not a failure of the task.
+            return
+
+    def run_now(self, *args: Any, **kwargs: Any) -> JobRun:
+        """Queue a manual run, tick = the database's now; sent when this commits.
+
+        A second call finds the queued run and sends it again; while one is running it
+        is returned instead and nothing is queued. Raises TypeError on bad arguments.
+        """
+        arguments = bind_arguments(self.function, args, kwargs)
+        run = queue_run(self.job_name, arguments)
+        if run.state == State.QUEUED:
+            headers = {TICK: run.tick.isoformat(), TRIGGER: Trigger.MANUAL.value}
+            transaction.on_commit(
+                partial(self.apply_async, kwargs=arguments, headers=headers)
+            )
+        return run
+
+    def key_of(self, *args: Any, **kwargs: Any) -> str:
+        return job_key(self.job_name, bind_arguments(self.function, args, kwargs))
+
+
+def scheduled_job(
+    name: str, *, ttl: int = 30, misfire_seconds: int | None = None
+) -> Callable[[Callable[Concatenate[Lease, P], None]], ScheduledJob]:
+    """Make a function a job: a Celery task `<app>.<function>` that runs once per tick.
+
+        @scheduled_job("import-products", ttl=30)
+        def import_products(lease: Lease, source_id: int) -> None: ...
+
+    `ttl` (seconds): a crash costs at most this. `misfire_seconds`: how late a tick may
+    still start; by default until the next tick, at least a minute and at most a day.
+    """
+
+    def decorate(function: Callable[Concatenate[Lease, P], None]) -> ScheduledJob:
+        if name in JOBS:
+            raise ValueError(f"Two jobs are named {name!r}.")
+        package = function.__module__.split(".", 1)[0]
+        task: ScheduledJob = app.task(
+            name=f"{package}.{function.__name__}",
+            base=ScheduledJob,
+            bind=True,
+            lazy=False,
+            typing=False,
+            job_name=name,
+            ttl=ttl,
+            misfire_seconds=misfire_seconds,
+            function=staticmethod(function),
+        )(_run)
+        JOBS[name] = task
+        return task
+
+    return decorate
+
+
+def _run(self: ScheduledJob, *args: Any, **kwargs: Any) -> None:
+    self.run_job(*args, **kwargs)
+
+
+def _instant(header: str | None) -> datetime | None:
+    return datetime.fromisoformat(header).astimezone(UTC) if header else None
+
+
+class TickScheduler(DatabaseScheduler):  # type: ignore[misc]
+    """Every beat fires every tick and stamps the same instant; PostgreSQL picks one run."""
+
+    Entry = TickEntry
+
+    def install_default_entries(self, data: Any) -> None:
+        """None: `celery.backend_cleanup` would come back at every start."""
+
+    def enabled_models_qs(self) -> Any:
+        """All of them: the stock query guesses time zones from a January offset."""
+        return self.Model.objects.enabled().select_related(
+            "interval", "crontab", "clocked", "solar"
+        )
+
+    def adjust(self, n: float | None, drift: float = 0.002) -> float | None:
+        """Wake just after the tick, not 10 ms before it as the stock scheduler does."""
+        return n + drift if n and n > 0 else n
+
+    def apply_async(
+        self,
+        entry: TickEntry,
+        producer: Any = None,
+        advance: bool = True,
+        **kwargs: Any,
+    ) -> Any:
+        """Send the message with its tick and deadline, in UTC, in its headers."""
+        stamped = copy.copy(entry)
+        stamped.options = entry.options | self._stamp(entry)
+        if advance:
+            self.reserve(entry)
+        return super().apply_async(stamped, producer=producer, advance=False, **kwargs)
+
+    def _stamp(self, entry: TickEntry) -> dict[str, Any]:
+        tick = entry.due_tick or timezone.now()
+        deadline = tick + _misfire(self.app.tasks.get(entry.task), entry, tick)
+        headers = {
+            TICK: tick.astimezone(UTC).isoformat(),
+            DEADLINE: deadline.astimezone(UTC).isoformat(),
+            TRIGGER: Trigger.SCHEDULE.value,
+        }
+        return {
+            "headers": entry.options.get("headers", {}) | headers,
+            "expires": deadline + EXPIRY_AFTER_DEADLINE,
+        }
+
+
+def _misfire(task: Any, entry: TickEntry, tick: datetime) -> timedelta:
+    seconds = getattr(task, "misfire_seconds", None)
+    if seconds is not None:
+        return timedelta(seconds=seconds)
+    following = next_tick(entry.ticks, tick)
+    window = following - tick if following else LONGEST_MISFIRE
+    return min(max(window, LEAST_MISFIRE), LONGEST_MISFIRE)

@@ -1,0 +1,50 @@
+"""A run from claim to release, seen in the database and in Redis."""
+
+import pytest
+
+from project.jobs.lease import Held, hold
+from project.jobs.lock import seconds_left
+from project.jobs.models import JobLease, JobRun, State
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+KEY = "import-products:source_id=3"
+
+
+def held(**over):
+    return hold("import-products", {"source_id": 3}, **({"ttl": 5} | over))
+
+
+def test_a_run_is_recorded_from_start_to_end():
+    with held() as lease:
+        lease.progress(seen=7)
+        running = JobRun.objects.get()
+        assert (running.state, running.job_key, running.fence) == ("running", KEY, 1)
+        left = seconds_left(KEY)
+        assert left is not None
+        assert 4 < left <= 5
+    run = JobRun.objects.get()
+    assert (run.state, run.counts, run.attempt) == ("succeeded", {"seen": 7}, 1)
+    assert run.duration is not None
+    assert seconds_left(KEY) is None
+
+
+def test_an_exception_ends_the_run_as_failed_with_its_reason_and_frees_the_lock():
+    with pytest.raises(ValueError, match="broken"), held():
+        raise ValueError("broken")
+    run = JobRun.objects.get()
+    assert (run.state, run.reason) == (State.FAILED, "ValueError: broken")
+    assert seconds_left(KEY) is None
+
+
+def test_a_second_claimant_is_told_who_has_it_and_leaves_the_fence_as_it_was():
+    with held() as lease, pytest.raises(Held, match="pid"), held():
+        pytest.fail("two runs at once")
+    assert JobLease.objects.get().fence == lease.fence == 1
+    assert JobRun.objects.count() == 1
+
+
+def test_a_fenced_write_is_a_transaction_of_the_newest_run():
+    with held() as lease, lease.fenced():
+        JobLease.objects.create(job_key="other", name="other")
+    assert JobLease.objects.filter(job_key="other").exists()

@@ -1,0 +1,75 @@
+"""The decorator: a Celery task that runs once per tick."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from project.jobs.lease import Lease
+from project.jobs.models import JobRun, State
+from project.jobs.scheduling import JOBS, scheduled_job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+seen: list[tuple[int, str]] = []
+
+
+@scheduled_job("test-shop", ttl=5)
+def visit_shop(lease: Lease, source_id: int, mode: str = "full") -> None:
+    seen.append((source_id, mode))
+    lease.progress(seen=1)
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    seen.clear()
+
+
+def run_tick(tick, deadline=None, **kwargs):
+    """What a worker does with a message of the beat scheduler."""
+    headers = {"drover_tick": tick.isoformat(), "drover_trigger": "schedule"}
+    if deadline:
+        headers["drover_deadline"] = deadline.isoformat()
+    visit_shop.apply(kwargs=kwargs, headers=headers, throw=True)
+
+
+def test_the_task_is_named_after_app_and_function():
+    assert visit_shop.name == "tests.visit_shop"
+    assert JOBS["test-shop"] is visit_shop
+
+
+def test_a_tick_runs_once_however_often_its_message_comes():
+    tick = timezone.now().replace(microsecond=0)
+    for _ in range(3):
+        run_tick(tick, source_id=3)
+    assert seen == [(3, "full")]
+    run = JobRun.objects.get()
+    assert (run.tick, run.state, run.trigger) == (tick, State.SUCCEEDED, "schedule")
+    assert run.job_key == 'test-shop:mode="full",source_id=3'
+
+
+def test_a_tick_past_its_deadline_is_recorded_as_expired():
+    tick = timezone.now() - timedelta(hours=1)
+    run_tick(tick, tick + timedelta(minutes=1), source_id=3)
+    assert seen == []
+    assert JobRun.objects.get().state == State.EXPIRED
+
+
+def test_a_tick_more_than_a_minute_ahead_is_refused():
+    run_tick(timezone.now() + timedelta(minutes=5), source_id=3)
+    assert seen == []
+    assert not JobRun.objects.exists()
+
+
+def test_run_now_queues_one_run_and_a_second_press_finds_it():
+    first = visit_shop.run_now(source_id=3)
+    assert visit_shop.run_now(source_id=3).pk == first.pk
+    assert first.state == State.QUEUED
+    visit_shop.apply(
+        kwargs={"source_id": 3},
+        headers={"drover_tick": first.tick.isoformat(), "drover_trigger": "manual"},
+        throw=True,
+    )
+    first.refresh_from_db()
+    assert (first.state, first.trigger, first.attempt) == ("succeeded", "manual", 1)
+    assert seen == [(3, "full")]
