@@ -12,9 +12,9 @@ import environ
 from project.environment import Environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-STATE_DIR = BASE_DIR / ".drover"
 
 env = Environment()
+STATE_DIR = Path(env.text("DROVER_STATE_DIR", str(BASE_DIR / ".drover"))).resolve()
 # A running demo (and only that) leaves the addresses of its services here, so that
 # `manage.py …` in a second terminal reaches them. Real variables always win.
 DEMO_ENV_FILE = STATE_DIR / "run" / "demo.env"
@@ -39,7 +39,7 @@ ALLOWED_HOSTS = env.words(
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "project.apps.DroverAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
