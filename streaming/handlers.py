@@ -12,7 +12,7 @@ from uuid import UUID
 
 from products.records import InvalidRow
 from products.upsert import apply_change as change_product
-from streaming.retries import QUICK, Reject, RetryPolicy
+from streaming.retries import QUICK, STANDARD, Reject, RetryPolicy
 from streaming.schemas import DeviceFix, Event, ProductChange
 from tracking.fixes import InvalidFix, build
 from tracking.ingest import accept_sync
@@ -48,7 +48,7 @@ class Handler:
     model: type[Event]
     prepare: Callable[[Message], Any] | None = None
     apply: Callable[[Any], str] | None = None
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = STANDARD
     weight: Literal["light", "heavy"] = "light"
     replay: Literal["safe", "newest_only", "refuse"] = "safe"
 

@@ -81,7 +81,7 @@ class Turn:
         for lane in [lane for lane in self.held if lane.suspect]:
             while leases.has_suspects(lane) and self._claim_and_run([lane], alone=True):
                 pass
-        calm = [lane for lane in self.held if not leases.has_suspects(lane)]
+        calm = [x for x in self.held if not (x.suspect and leases.has_suspects(x))]
         while calm and self._claim_and_run(calm, alone=False):
             calm = [lane for lane in calm if lane in self.held]
         leases.release(self.held)
@@ -158,26 +158,33 @@ class Turn:
     def _finish_pending(self) -> None:
         """All in one transaction; after an error one by one, so that one alone fails."""
         works, self.pending = self.pending, []
-        if len(works) > 1:
-            try:
-                return _finish(works)
-            except LaneLost:
-                raise
-            except Exception:  # noqa: BLE001 - found again below, with its message
-                logger.debug("A group is run one by one.", exc_info=True)
+        if len(works) > 1 and self._finished_as_group(works):
+            return
         for work in works:
             if _slot(work.claimed) in self.waiting:
                 self.unrun.append(work.claimed)
-                continue
-            try:
-                _finish([work])
-            except LaneLost:
-                raise
-            except NotClaimedAnymore:
-                logger.warning("A message was moved by someone else.")
-            except Exception as error:  # noqa: BLE001 - whatever a handler raises
-                self._failed(work.claimed, work.handler, error)
-        return None
+            else:
+                self._finish_one(work)
+
+    def _finished_as_group(self, works: Sequence[Work]) -> bool:
+        try:
+            _finish(works)
+        except LaneLost:
+            raise
+        except Exception:
+            logger.debug("A group is run one by one.", exc_info=True)
+            return False
+        return True
+
+    def _finish_one(self, work: Work) -> None:
+        try:
+            _finish([work])
+        except LaneLost:
+            raise
+        except NotClaimedAnymore:
+            logger.warning("A message was moved by someone else.")
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises
+            self._failed(work.claimed, work.handler, error)
 
     def _failed(self, item: Claimed, handler: Handler, error: Exception) -> None:
         decision = decide(handler.retry, item.message.attempts, error)

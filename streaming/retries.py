@@ -50,6 +50,7 @@ class RetryPolicy:
     cap_s: float = 300.0
 
 
+STANDARD = RetryPolicy()
 QUICK = RetryPolicy(max_attempts=5, base_s=0.5, cap_s=30)
 PATIENT = RetryPolicy(max_attempts=10, base_s=5, cap_s=900)
 NEVER = RetryPolicy(max_attempts=1)
