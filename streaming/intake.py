@@ -98,6 +98,17 @@ def record(arrivals: Iterable[Arrival]) -> Recorded:
     return result
 
 
+def backlog(limit: int) -> int:
+    """Messages that are ready, counted no further than `limit`."""
+    with connection.cursor() as sql:
+        sql.execute(
+            "SELECT count(*) FROM (SELECT FROM streaming_inboxmessage"
+            " WHERE status = 0 LIMIT %s) x",
+            [limit],
+        )
+        return int(sql.fetchone()[0])
+
+
 def _lock_cursors(cursor_ids: set[int]) -> dict[int, int]:
     with connection.cursor() as sql:
         sql.execute(TIMEOUTS)

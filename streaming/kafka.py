@@ -83,7 +83,6 @@ def client_config(**extra: Any) -> dict[str, Any]:
     # librdkafka's own log lines repeat every second while a broker is away.
     return {
         "bootstrap.servers": settings.KAFKA_BOOTSTRAP_SERVERS,
-        "client.id": "drover",
         "log_level": 0,
         "reconnect.backoff.max.ms": 2000,
         "socket.timeout.ms": 10_000,
@@ -109,7 +108,6 @@ def consumer_config(group: str) -> dict[str, Any]:
             "queued.max.messages.kbytes": 16_384,
             "queued.min.messages": 2000,
             "fetch.wait.max.ms": 250,
-            "fetch.error.backoff.ms": 250,
         }
     )
 
@@ -180,21 +178,22 @@ class Feed:
             raise unavailable(error) from None
         return {(tp.topic, tp.partition): tp.offset for tp in found if tp.offset >= 0}
 
-    def log_end(self, spot: Spot, *, ask: bool = False) -> int | None:
-        """The end of the log as the last fetch saw it, or asked of the broker.
-
-        Raises BrokerUnavailable, but only when it asks.
-        """
-        options = {"timeout": CALL_TIMEOUT_S} if ask else {"cached": True}
+    def latest(self, spot: Spot) -> int:
+        """The end of the log, asked of the broker. Raises BrokerUnavailable."""
+        where = TopicPartition(*spot)
         try:
-            _, high = self._client.get_watermark_offsets(
-                TopicPartition(*spot), **options
-            )
+            return self._client.get_watermark_offsets(where, timeout=CALL_TIMEOUT_S)[1]
         except KafkaException as error:
-            if ask:
-                raise unavailable(error) from None
+            raise unavailable(error) from None
+
+    def log_end(self, spot: Spot) -> int | None:
+        """The end of the log as the last fetch saw it; asks nobody."""
+        where = TopicPartition(*spot)
+        try:
+            high = self._client.get_watermark_offsets(where, cached=True)[1]
+        except KafkaException:
             return None
-        return int(high) if high >= 0 else None
+        return high if high >= 0 else None
 
     def close(self) -> None:
         self._client.close()
@@ -219,15 +218,15 @@ class Feed:
             self.listener.out_of_range((str(message.topic()), message.partition() or 0))
         elif code == KafkaError.UNKNOWN_TOPIC_OR_PART:
             self.listener.suspect_topics()
-            self._complain(f"Kafka does not know a topic: {error.str()}")
+            self.complain(f"Kafka does not know a topic: {error.str()}")
         else:
             self._broker_error(error)
 
     def _broker_error(self, error: KafkaError) -> None:
         self.listener.suspect_topics()
-        self._complain(str(unavailable(error.str())))
+        self.complain(str(unavailable(error.str())))
 
-    def _complain(self, text: str) -> None:
+    def complain(self, text: str) -> None:
         if time.monotonic() - self._complained_at > REPEAT_LOG_S:
             self._complained_at = time.monotonic()
             logger.warning(
