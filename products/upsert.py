@@ -113,7 +113,7 @@ class Batch:
         return dict.fromkeys(new, "created")
 
     def _copy(self, new: dict[str, bytes], by_id: dict[str, ProductRecord]) -> None:
-        fixed = (self.source.pk, self.fetched_at, HASH_VERSION, [])
+        fixed: tuple[Any, ...] = (self.source.pk, self.fetched_at, HASH_VERSION, [])
         with connection.cursor() as cursor, cursor.copy(statements.COPY_NEW) as copy:
             for key, content_hash in new.items():
                 copy.write_row((*fixed, content_hash, *by_id[key]))
@@ -140,7 +140,7 @@ class Batch:
         self, sql: str, hashes: dict[str, bytes], by_id: dict[str, ProductRecord]
     ) -> list[tuple[Any, ...]]:
         rows = [statements.as_json(by_id[key], hash_) for key, hash_ in hashes.items()]
-        values = {
+        values: dict[str, Any] = {
             "rows": orjson.dumps(rows).decode(),
             "source": self.source.pk,
             "time": self.fetched_at,

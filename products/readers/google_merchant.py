@@ -101,6 +101,6 @@ def _row(item: Any) -> dict[str, str]:
 
 def _forget(item: Any) -> None:
     item.clear()
-    # clear() leaves the empty elements hanging on the channel: 20× the memory.
+    # clear() leaves the empty elements hanging on the channel: 20 times the memory.
     while item.getprevious() is not None:
         del item.getparent()[0]

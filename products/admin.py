@@ -1,0 +1,269 @@
+"""Sources, products, import runs and refused rows, for the people who answer for them.
+
+Before it: `models`. After it: the verbs `tasks.import_products.run_now` and
+`upsert.edit`; nothing here writes a product by itself.
+"""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_POST
+from kombu.exceptions import OperationalError as BrokerDown
+
+from products import badges, upsert
+from products.models import ImportRun, Product, Source
+from products.records import FIELDS
+from products.run_admin import ImportRunAdmin, RowIssueAdmin
+from products.schedule import ensure_schedule, remove_schedule
+from products.tasks import import_products
+from project.jobs.models import State
+
+__all__ = ["ImportRunAdmin", "ProductAdmin", "RowIssueAdmin", "SourceAdmin"]
+
+STYLE = {"all": ["products/admin.css"]}
+
+
+def newest_runs() -> Prefetch[Any]:
+    """The newest run of each source, in one query however many runs there are."""
+    newest = ImportRun.objects.filter(source=OuterRef("pk")).order_by("-started_at")
+    keys = Source.objects.annotate(key=Subquery(newest.values("pk")[:1])).values("key")
+    runs = ImportRun.objects.filter(pk__in=keys).select_related("job_run")
+    return Prefetch("runs", runs, to_attr="newest")
+
+
+def newest_run(source: Source) -> ImportRun | None:
+    found: list[ImportRun] = getattr(source, "newest", [])
+    return found[0] if found else None
+
+
+@admin.register(Source)
+class SourceAdmin(admin.ModelAdmin[Source]):
+    list_display = ("name", "kind", "enabled", "last_run", "last_counts", "last_age")
+    list_filter = ("enabled", "kind")
+    search_fields = ("name", "=slug")
+    actions = ("run_now",)
+    prepopulated_fields = {"slug": ("name",)}
+    fieldsets = (
+        (None, {"fields": ("name", "slug", "kind", "url", "enabled")}),
+        ("What its rows mean", {"fields": ("currency", "mode", "options", "mapping")}),
+        ("Who we are to it", {"fields": ("auth_header", "auth_secret")}),
+    )
+
+    class Media:
+        css = STYLE
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Source]:
+        return super().get_queryset(request).prefetch_related(newest_runs())
+
+    @admin.display(description="last import")
+    def last_run(self, source: Source) -> SafeString | str:
+        run = newest_run(source)
+        if run is None:
+            return "never imported"
+        url = reverse("admin:products_importrun_change", args=[run.pk])
+        return format_html('<a href="{}">{}</a>', url, badges.run_badge(run))
+
+    @admin.display(description="rows")
+    def last_counts(self, source: Source) -> str:
+        run = newest_run(source)
+        return badges.counts(run) if run and run.outcome else "-"
+
+    @admin.display(description="when")
+    def last_age(self, source: Source) -> SafeString | str:
+        run = newest_run(source)
+        return badges.ago(run.started_at if run else None)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Source | None = None
+    ) -> tuple[str, ...]:
+        # The schedule and scripts know a source by its slug.
+        return ("slug",) if obj else ()
+
+    def get_prepopulated_fields(
+        self, request: HttpRequest, obj: Source | None = None
+    ) -> dict[str, Any]:
+        return {} if obj else {"slug": ("name",)}
+
+    def save_model(
+        self, request: HttpRequest, obj: Source, form: Any, change: bool
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        if not change:
+            ensure_schedule(obj)
+            self.message_user(request, "It is imported every hour, from now on.")
+
+    def delete_model(self, request: HttpRequest, obj: Source) -> None:
+        remove_schedule(obj)
+        super().delete_model(request, obj)
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Source | None = None
+    ) -> bool:
+        # Its products would lose their origin; disable it instead.
+        allowed = super().has_delete_permission(request, obj)
+        return allowed and not (obj and obj.products.exists())
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    # --- Run now
+
+    def has_run_source_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("products.run_source")
+
+    @admin.action(description="Run now", permissions=["run_source"])
+    def run_now(self, request: HttpRequest, sources: QuerySet[Source]) -> None:
+        for source in sources:
+            self._queue(request, source)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_POST(self.run_view))
+        mine = path("<int:pk>/run/", view, name="products_source_run")
+        return [mine, *super().get_urls()]
+
+    def run_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        source = get_object_or_404(Source, pk=pk)
+        if not self.has_run_source_permission(request):
+            raise PermissionDenied
+        self._queue(request, source)
+        return HttpResponseRedirect(reverse("admin:products_source_change", args=[pk]))
+
+    def _queue(self, request: HttpRequest, source: Source) -> None:
+        runs = reverse("admin:products_importrun_changelist")
+        link = format_html(
+            '<a href="{}?source__id__exact={}">Import runs</a>', runs, source.pk
+        )
+        if not source.enabled:
+            text = format_html("{} is disabled: nothing was queued.", source)
+            self.message_user(request, text, messages.WARNING)
+            return
+        try:
+            run = import_products.run_now(source_id=source.pk)
+        except BrokerDown as down:
+            text = format_html("{}: REDIS_URL does not answer ({}).", source, down)
+            self.message_user(request, text, messages.ERROR)
+            return
+        state = "is running already" if run.state == State.RUNNING else "is queued"
+        self.log_change(request, source, "Run now")
+        self.message_user(request, format_html("{} {}. {}", source, state, link))
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        may_run = self.has_run_source_permission(request)
+        context = {**(extra_context or {}), "may_run": may_run}
+        return super().change_view(request, object_id, form_url, context)
+
+
+class ProductForm(forms.ModelForm[Product]):
+    """The fields of a record, and which of them no import may touch."""
+
+    locked_fields = forms.MultipleChoiceField(
+        choices=[(name, name.replace("_", " ")) for name in FIELDS],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text="Locked fields keep your value; imports and events leave them alone.",
+    )
+
+    class Meta:
+        model = Product
+        fields = (*FIELDS, "locked_fields")
+        widgets = {
+            name: forms.TextInput(attrs={"class": "vTextField"})
+            for name in (
+                "title",
+                "sku",
+                "gtin",
+                "brand",
+                "category",
+                "url",
+                "image_url",
+            )
+        }
+
+
+@admin.register(Product)
+class ProductAdmin(admin.ModelAdmin[Product]):
+    form = ProductForm
+    list_display = (
+        "title",
+        "source",
+        "external_id",
+        "price_text",
+        "stock",
+        "availability_badge",
+        "updated",
+    )
+    list_filter = (
+        "source",
+        "availability",
+        ("locked_fields", admin.EmptyFieldListFilter),
+    )
+    list_select_related = ("source",)
+    search_fields = ("title", "=external_id", "=sku")
+    search_help_text = "Part of a title, or a whole id or SKU."
+    show_full_result_count = False
+    list_per_page = 50
+    ordering = ("-pk",)
+    readonly_fields = ("source", "external_id", "source_time", "updated", "created_at")
+    actions = None
+    fieldsets = (
+        (None, {"fields": ("source", "external_id", "title", "description")}),
+        (
+            "Price and stock",
+            {"fields": ("price", "sale_price", "currency", "stock", "availability")},
+        ),
+        (
+            "Facts",
+            {"fields": ("brand", "category", "sku", "gtin", "url", "image_url")},
+        ),
+        ("Who may change it", {"fields": ("locked_fields",)}),
+        (
+            "Times",
+            {"fields": ("modified_at", "source_time", "updated", "created_at")},
+        ),
+    )
+
+    class Media:
+        css = STYLE
+
+    @admin.display(description="price", ordering="price")
+    def price_text(self, product: Product) -> str:
+        return (
+            "-" if product.price is None else f"{product.price:,.2f} {product.currency}"
+        )
+
+    @admin.display(description="availability", ordering="availability")
+    def availability_badge(self, product: Product) -> SafeString | str:
+        return badges.badge(product.availability) if product.availability else "-"
+
+    @admin.display(description="updated", ordering="updated_at")
+    def updated(self, product: Product) -> SafeString | str:
+        return badges.ago(product.updated_at)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # The next feed would bring it back.
+        return False
+
+    def save_model(
+        self, request: HttpRequest, obj: Product, form: Any, change: bool
+    ) -> None:
+        if form.changed_data:
+            upsert.edit(obj, form.changed_data)
