@@ -39,7 +39,7 @@ class Publisher:
         self._lanes: set[int] = set()
         self._wake = threading.Condition()
         self._stopping = False
-        self._broker: Any = None
+        self._producer: Any = None
         self._complained_at = 0.0
         self._thread = threading.Thread(
             target=self._run, name="streaming-publisher", daemon=True
@@ -98,9 +98,9 @@ class Publisher:
                 return
 
     def _publish(self, lanes: list[int]) -> None:
-        if self._broker is None:
+        if self._producer is None:
             # No retries and short timeouts: without them Celery can hang for ever.
-            self._broker = app.connection_for_write(
+            broker = app.connection_for_write(
                 connect_timeout=REDIS_TIMEOUT_S,
                 transport_options={
                     **settings.CELERY_BROKER_TRANSPORT_OPTIONS,
@@ -109,12 +109,13 @@ class Publisher:
                     "retry_on_timeout": False,
                 },
             )
-        drain.apply_async([lanes], connection=self._broker, retry=False)
+            self._producer = app.amqp.Producer(broker, auto_declare=False)
+        drain.apply_async((lanes,), producer=self._producer, retry=False)
 
     def _drop_broker(self) -> None:
-        broker, self._broker = self._broker, None
-        if broker is not None:
-            broker.release()
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.connection.release()
 
     def _complain(self, error: Exception) -> None:
         if time.monotonic() - self._complained_at < REPEAT_LOG_S:
