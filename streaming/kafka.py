@@ -236,7 +236,9 @@ class Feed:
 
 def topics(names: Sequence[str]) -> dict[str, Topic]:
     """The topics of these names that exist. Raises BrokerUnavailable."""
-    futures = AdminClient(client_config()).describe_topics(
+    # Held in a name: the futures fail once their client is collected.
+    admin = AdminClient(client_config())
+    futures = admin.describe_topics(
         TopicCollection(list(names)), request_timeout=CALL_TIMEOUT_S
     )
     found = {name: _result(future) for name, future in futures.items()}
@@ -253,10 +255,8 @@ def ensure_topics(partitions: dict[str, int]) -> None:
     if not missing:
         return
     new = [NewTopic(name, num_partitions=partitions[name]) for name in sorted(missing)]
-    futures = AdminClient(client_config()).create_topics(
-        new, request_timeout=CALL_TIMEOUT_S
-    )
-    for future in futures.values():
+    admin = AdminClient(client_config())
+    for future in admin.create_topics(new, request_timeout=CALL_TIMEOUT_S).values():
         _result(future)
 
 
