@@ -20,14 +20,23 @@ Pair = tuple[bytes | None, bytes | None]
 
 
 def produce(
-    processes: Processes, topic: str, pairs: Iterable[Pair], *, partitions: int = 4
+    processes: Processes,
+    topic: str,
+    pairs: Iterable[Pair],
+    *,
+    partitions: int = 4,
+    **environment: str,
 ) -> None:
     """Make the topic where it is missing, and put these records into it."""
     path = processes.folder / f"{topic}-{time.monotonic_ns()}.jsonl"
     path.write_bytes(b"\n".join(orjson.dumps([_text(k), _text(v)]) for k, v in pairs))
     command = [sys.executable, "-m", __name__, topic, str(partitions), str(path)]
     subprocess.run(
-        command, cwd=ROOT, env=processes.environment(), timeout=40, check=True
+        command,
+        cwd=ROOT,
+        env=processes.environment(**environment),
+        timeout=40,
+        check=True,
     )
 
 
