@@ -52,7 +52,7 @@ class StreamConsumer:
         self.group, self.only, self.table = group, set(topics), table
         self.publisher = publisher or Publisher()
         self.feed = Feed(group, self)
-        self.subscriptions: dict[str, Subscription] = {}
+        self.subscriptions: dict[str, Subscription] | None = None
         self.places: dict[Spot, Place] = {}
         self.unplaced: set[Spot] = set()
         self.batch: list[Record] = []
@@ -141,7 +141,7 @@ class StreamConsumer:
         wanted = {
             row.topic: row for row in rows if not self.only or row.topic in self.only
         }
-        if wanted.keys() != self.subscriptions.keys():
+        if self.subscriptions is None or wanted.keys() != self.subscriptions.keys():
             self.subscriptions = wanted
             self.feed.subscribe(wanted)
             logger.info(
@@ -208,13 +208,14 @@ class StreamConsumer:
     def _places(self, spots: set[Spot]) -> dict[Spot, Place]:
         """Partitions of topics that Kafka does not name now are left out."""
         broker = cursors.Broker(self.feed.committed, self.feed.latest)
+        subscriptions = self.subscriptions or {}
         known = kafka.topics(sorted({topic for topic, _ in spots})) if spots else {}
         return {
             (topic, partition): place
             for topic, described in known.items()
-            if topic in self.subscriptions
+            if topic in subscriptions
             for partition, place in cursors.place(
-                self.subscriptions[topic],
+                subscriptions[topic],
                 described,
                 [p for t, p in spots if t == topic],
                 broker,

@@ -6,7 +6,7 @@ Pure: numbers in, (topic, key, bytes) out.
 
 import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -97,7 +97,8 @@ def _broken(fields: dict[str, Any], random: Random) -> bytes:
     """The event as JSON; about one in 200 is broken as real producers break them."""
     if random.randrange(BROKEN_ONE_IN):
         return orjson.dumps(fields)
-    return random.choice(FAULTS)(fields)
+    fault: Callable[[dict[str, Any]], bytes] = random.choice(FAULTS)
+    return fault(fields)
 
 
 def _cut(fields: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""HANDLERS: what each kind of event does, how it is retried, what a replay means.
+"""HANDLERS: what each kind of event does, and how it is retried.
 
 Before it: `lanes` claimed a message and decoded its event. After it: `products` and
 `tracking`, by their public functions.
@@ -7,7 +7,7 @@ Before it: `lanes` claimed a message and decoded its event. After it: `products`
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from products.records import InvalidRow
@@ -49,13 +49,14 @@ class Handler:
     prepare: Callable[[Message], Any] | None = None
     apply: Callable[[Any], str] | None = None
     retry: RetryPolicy = STANDARD
-    weight: Literal["light", "heavy"] = "light"
-    replay: Literal["safe", "newest_only", "refuse"] = "safe"
 
     @property
     def is_grouped(self) -> bool:
-        """Whether neighbours may share its finishing transaction."""
-        return self.weight == "light" and not (self.prepare and self.apply)
+        """Whether neighbours may share its finishing transaction.
+
+        With both functions a `prepare` could run before the `apply` of the same key.
+        """
+        return not (self.prepare and self.apply)
 
 
 def apply_change(message: Message) -> str:
@@ -101,7 +102,6 @@ HANDLERS: dict[str, Handler] = {
         ProductChange,
         apply=apply_change,
         retry=QUICK,
-        replay="newest_only",
     ),
     "fix/1": Handler("tracking.apply_fix", DeviceFix, prepare=apply_fix),
 }

@@ -31,6 +31,59 @@ REPEAT_LOG_S = 30.0
 SWEEP_LOCK = 0x5357_4545_5001
 
 
+class Nudger:
+    """Sends lane ids to the workers; with Redis away it drops them and says so.
+
+    One per thread. The message is a hint: the sweep finds every ready lane again.
+    """
+
+    def __init__(self) -> None:
+        self._producer: Any = None
+        self._complained_at = float("-inf")
+
+    def send(self, lane_ids: Iterable[int]) -> None:
+        lanes = sorted(lane_ids)
+        for start in range(0, len(lanes), leases.MAX_LANES):
+            try:
+                self._publish(lanes[start : start + leases.MAX_LANES])
+            except (OSError, RedisError, BrokerError) as error:
+                self.close()
+                self._complain(error)
+                return
+
+    def close(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.connection.release()
+
+    def _publish(self, lanes: list[int]) -> None:
+        if self._producer is None:
+            # No retries and short timeouts: without them Celery can hang for ever.
+            broker = app.connection_for_write(
+                connect_timeout=REDIS_TIMEOUT_S,
+                transport_options={
+                    **settings.CELERY_BROKER_TRANSPORT_OPTIONS,
+                    "socket_timeout": REDIS_TIMEOUT_S,
+                    "socket_connect_timeout": REDIS_TIMEOUT_S,
+                    "retry_on_timeout": False,
+                },
+            )
+            self._producer = app.amqp.Producer(broker, auto_declare=False)
+        drain.apply_async((lanes,), producer=self._producer, retry=False)
+
+    def _complain(self, error: Exception) -> None:
+        if time.monotonic() - self._complained_at < REPEAT_LOG_S:
+            return
+        self._complained_at = time.monotonic()
+        logger.warning(
+            "No answer from Redis at REDIS_URL=%s: %s. Messages are kept and handed to"
+            " workers once it is back.",
+            _address(),
+            error,
+            extra={"action": "nudge_failed"},
+        )
+
+
 class Publisher:
     """`nudge` never waits: what does not fit is dropped, the sweep brings it back."""
 
@@ -39,8 +92,7 @@ class Publisher:
         self._lanes: set[int] = set()
         self._wake = threading.Condition()
         self._stopping = False
-        self._producer: Any = None
-        self._complained_at = 0.0
+        self._nudger = Nudger()
         self._thread = threading.Thread(
             target=self._run, name="streaming-publisher", daemon=True
         )
@@ -76,9 +128,9 @@ class Publisher:
             if time.monotonic() >= next_sweep:
                 lanes |= self._swept()
                 next_sweep = time.monotonic() + self.sweep_every_s
-            self._send(sorted(lanes))
+            self._nudger.send(lanes)
         connection.close()
-        self._drop_broker()
+        self._nudger.close()
 
     def _swept(self) -> set[int]:
         close_old_connections()
@@ -87,47 +139,6 @@ class Publisher:
         except Error:
             # The poll thread meets the same database and says so.
             return set()
-
-    def _send(self, lanes: list[int]) -> None:
-        for start in range(0, len(lanes), leases.MAX_LANES):
-            try:
-                self._publish(lanes[start : start + leases.MAX_LANES])
-            except (OSError, RedisError, BrokerError) as error:
-                self._drop_broker()
-                self._complain(error)
-                return
-
-    def _publish(self, lanes: list[int]) -> None:
-        if self._producer is None:
-            # No retries and short timeouts: without them Celery can hang for ever.
-            broker = app.connection_for_write(
-                connect_timeout=REDIS_TIMEOUT_S,
-                transport_options={
-                    **settings.CELERY_BROKER_TRANSPORT_OPTIONS,
-                    "socket_timeout": REDIS_TIMEOUT_S,
-                    "socket_connect_timeout": REDIS_TIMEOUT_S,
-                    "retry_on_timeout": False,
-                },
-            )
-            self._producer = app.amqp.Producer(broker, auto_declare=False)
-        drain.apply_async((lanes,), producer=self._producer, retry=False)
-
-    def _drop_broker(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            producer.connection.release()
-
-    def _complain(self, error: Exception) -> None:
-        if time.monotonic() - self._complained_at < REPEAT_LOG_S:
-            return
-        self._complained_at = time.monotonic()
-        logger.warning(
-            "No answer from Redis at REDIS_URL=%s: %s. Messages are kept and handed to"
-            " workers once it is back.",
-            settings.REDIS_URL or "(not set)",
-            error,
-            extra={"action": "nudge_failed"},
-        )
 
 
 def sweep() -> list[int]:
@@ -139,3 +150,8 @@ def sweep() -> list[int]:
             return []
         BlockedKey.objects.filter(until__lt=Now()).delete()
         return leases.waiting(CAPACITY)
+
+
+def _address() -> str:
+    """Without the password."""
+    return settings.REDIS_URL.rpartition("@")[2] or "(not set)"
