@@ -1,7 +1,6 @@
-"""Sources, products, import runs and refused rows, for the people who answer for them.
+"""Sources in the admin, with Run now; and the door to the other pages of the app.
 
-Before it: `models`. After it: the verbs `tasks.import_products.run_now` and
-`upsert.edit`; nothing here writes a product by itself.
+Before it: `models`. After it: `tasks.import_products.run_now`, `schedule`.
 """
 
 from typing import Any
@@ -9,18 +8,20 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import JSONField, OuterRef, Prefetch, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 from kombu.exceptions import OperationalError as BrokerDown
 
-from products import badges, upsert
-from products.models import ImportRun, Product, Source
-from products.records import FIELDS
+from products import badges
+from products.models import ImportRun, Source
+from products.product_admin import ProductAdmin
+from products.readers import READERS
+from products.records import mapping_for
 from products.run_admin import ImportRunAdmin, RowIssueAdmin
 from products.schedule import ensure_schedule, remove_schedule
 from products.tasks import import_products
@@ -31,7 +32,7 @@ __all__ = ["ImportRunAdmin", "ProductAdmin", "RowIssueAdmin", "SourceAdmin"]
 STYLE = {"all": ["products/admin.css"]}
 
 
-def newest_runs() -> Prefetch[Any]:
+def newest_runs() -> "Prefetch[Any]":
     """The newest run of each source, in one query however many runs there are."""
     newest = ImportRun.objects.filter(source=OuterRef("pk")).order_by("-started_at")
     keys = Source.objects.annotate(key=Subquery(newest.values("pk")[:1])).values("key")
@@ -45,7 +46,7 @@ def newest_run(source: Source) -> ImportRun | None:
 
 
 @admin.register(Source)
-class SourceAdmin(admin.ModelAdmin[Source]):
+class SourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_display = ("name", "kind", "enabled", "last_run", "last_counts", "last_age")
     list_filter = ("enabled", "kind")
     search_fields = ("name", "=slug")
@@ -53,9 +54,16 @@ class SourceAdmin(admin.ModelAdmin[Source]):
     prepopulated_fields = {"slug": ("name",)}
     fieldsets = (
         (None, {"fields": ("name", "slug", "kind", "url", "enabled")}),
-        ("What its rows mean", {"fields": ("currency", "mode", "options", "mapping")}),
+        (
+            "What its rows mean",
+            {"fields": ("currency", "mode", "options", "mapping", "mapping_in_effect")},
+        ),
         ("Who we are to it", {"fields": ("auth_header", "auth_secret")}),
     )
+
+    formfield_overrides = {
+        JSONField: {"widget": forms.Textarea(attrs={"rows": 3, "cols": 70})}
+    }
 
     class Media:
         css = STYLE
@@ -72,9 +80,9 @@ class SourceAdmin(admin.ModelAdmin[Source]):
         return format_html('<a href="{}">{}</a>', url, badges.run_badge(run))
 
     @admin.display(description="rows")
-    def last_counts(self, source: Source) -> str:
+    def last_counts(self, source: Source) -> SafeString | str:
         run = newest_run(source)
-        return badges.counts(run) if run and run.outcome else "-"
+        return badges.counts(run) if run and run.finished_at else "-"
 
     @admin.display(description="when")
     def last_age(self, source: Source) -> SafeString | str:
@@ -85,7 +93,16 @@ class SourceAdmin(admin.ModelAdmin[Source]):
         self, request: HttpRequest, obj: Source | None = None
     ) -> tuple[str, ...]:
         # The schedule and scripts know a source by its slug.
-        return ("slug",) if obj else ()
+        return ("slug", "mapping_in_effect") if obj else ("mapping_in_effect",)
+
+    @admin.display(description="mapping in effect")
+    def mapping_in_effect(self, source: Source) -> SafeString | str:
+        """The kind's defaults with the source's own on top."""
+        if source.kind not in READERS:
+            return "Choose a kind and save."
+        pairs = mapping_for(READERS[source.kind].mapping, source.mapping).items()
+        lines = ((field, ".".join(path)) for field, path in pairs)
+        return format_html_join("", "<div><code>{} ← {}</code></div>", lines)
 
     def get_prepopulated_fields(
         self, request: HttpRequest, obj: Source | None = None
@@ -167,103 +184,3 @@ class SourceAdmin(admin.ModelAdmin[Source]):
         may_run = self.has_run_source_permission(request)
         context = {**(extra_context or {}), "may_run": may_run}
         return super().change_view(request, object_id, form_url, context)
-
-
-class ProductForm(forms.ModelForm[Product]):
-    """The fields of a record, and which of them no import may touch."""
-
-    locked_fields = forms.MultipleChoiceField(
-        choices=[(name, name.replace("_", " ")) for name in FIELDS],
-        widget=forms.CheckboxSelectMultiple,
-        required=False,
-        help_text="Locked fields keep your value; imports and events leave them alone.",
-    )
-
-    class Meta:
-        model = Product
-        fields = (*FIELDS, "locked_fields")
-        widgets = {
-            name: forms.TextInput(attrs={"class": "vTextField"})
-            for name in (
-                "title",
-                "sku",
-                "gtin",
-                "brand",
-                "category",
-                "url",
-                "image_url",
-            )
-        }
-
-
-@admin.register(Product)
-class ProductAdmin(admin.ModelAdmin[Product]):
-    form = ProductForm
-    list_display = (
-        "title",
-        "source",
-        "external_id",
-        "price_text",
-        "stock",
-        "availability_badge",
-        "updated",
-    )
-    list_filter = (
-        "source",
-        "availability",
-        ("locked_fields", admin.EmptyFieldListFilter),
-    )
-    list_select_related = ("source",)
-    search_fields = ("title", "=external_id", "=sku")
-    search_help_text = "Part of a title, or a whole id or SKU."
-    show_full_result_count = False
-    list_per_page = 50
-    ordering = ("-pk",)
-    readonly_fields = ("source", "external_id", "source_time", "updated", "created_at")
-    actions = None
-    fieldsets = (
-        (None, {"fields": ("source", "external_id", "title", "description")}),
-        (
-            "Price and stock",
-            {"fields": ("price", "sale_price", "currency", "stock", "availability")},
-        ),
-        (
-            "Facts",
-            {"fields": ("brand", "category", "sku", "gtin", "url", "image_url")},
-        ),
-        ("Who may change it", {"fields": ("locked_fields",)}),
-        (
-            "Times",
-            {"fields": ("modified_at", "source_time", "updated", "created_at")},
-        ),
-    )
-
-    class Media:
-        css = STYLE
-
-    @admin.display(description="price", ordering="price")
-    def price_text(self, product: Product) -> str:
-        return (
-            "-" if product.price is None else f"{product.price:,.2f} {product.currency}"
-        )
-
-    @admin.display(description="availability", ordering="availability")
-    def availability_badge(self, product: Product) -> SafeString | str:
-        return badges.badge(product.availability) if product.availability else "-"
-
-    @admin.display(description="updated", ordering="updated_at")
-    def updated(self, product: Product) -> SafeString | str:
-        return badges.ago(product.updated_at)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # The next feed would bring it back.
-        return False
-
-    def save_model(
-        self, request: HttpRequest, obj: Product, form: Any, change: bool
-    ) -> None:
-        if form.changed_data:
-            upsert.edit(obj, form.changed_data)

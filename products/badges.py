@@ -6,11 +6,12 @@ Before it: rows of `models`. After it: `admin`.
 from datetime import datetime, timedelta
 
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
 from products.models import ImportRun
+from products.tally import OUTCOMES
 
 # Outcome or state → (sign, tone). The tone is a class of products/admin.css.
 _LOOKS = {
@@ -46,15 +47,24 @@ def ago(moment: datetime | None) -> SafeString | str:
     if moment is None:
         return "never"
     exact = moment.astimezone(timezone.get_current_timezone())
-    is_fresh = timezone.now() - moment < timedelta(minutes=1)
-    short = "just now" if is_fresh else f"{timesince(moment, depth=1)} ago"
+    age = timezone.now() - moment
+    if age < timedelta(minutes=1):
+        short = f"{max(0, int(age.total_seconds()))} s ago"
+    else:
+        short = f"{timesince(moment, depth=1)} ago"
     return format_html(
         '<span title="{}">{}</span>', exact.isoformat(timespec="milliseconds"), short
     )
 
 
-def counts(run: ImportRun) -> str:
-    """5,000 seen: 12 updated, 4,988 unchanged"""
-    names = ("created", "updated", "unchanged", "restored", "invalid", "duplicate")
-    parts = [f"{getattr(run, n):,} {n}" for n in names if getattr(run, n)]
-    return f"{run.seen:,} seen" + (f": {', '.join(parts)}" if parts else "")
+def counts(run: ImportRun) -> SafeString:
+    """5,000 rows  12 updated  2 invalid, and under it why it ended badly."""
+    parts = [(f"{run.seen:,} rows", "total")] + [
+        (f"{getattr(run, name):,} {name}", name)
+        for name in OUTCOMES
+        if getattr(run, name)
+    ]
+    numbers = format_html_join(" ", '<span class="count count-{1}">{0}</span>', parts)
+    if not run.error:
+        return numbers
+    return format_html('{}<div class="why">{}</div>', numbers, run.error[:160])

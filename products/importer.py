@@ -193,8 +193,8 @@ def finish(run: ImportRun, tally: Tally, outcome: str, error: str) -> None:
         extra={
             "action": "import_run_finished",
             "source": run.source.slug,
-            "outcome": outcome,
+            "outcome": str(outcome),
             "error": error,
-            **tally.counts,
+            "counts": tally.counts,
         },
     )

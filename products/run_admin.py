@@ -19,7 +19,7 @@ from products.models import ImportRun, RowIssue
 SHOWN_ISSUES = 100
 
 
-class ReadOnlyAdmin(admin.ModelAdmin[Any]):
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """A record of what happened."""
 
     actions = None
@@ -47,7 +47,7 @@ class FirstIssues(BaseInlineFormSet):  # type: ignore[type-arg]
         return self._first
 
 
-class RowIssueInline(admin.TabularInline[RowIssue, ImportRun]):
+class RowIssueInline(admin.TabularInline):  # type: ignore[type-arg]
     model = RowIssue
     formset = FirstIssues
     fields = ("row", "external_id", "field", "code", "message", "raw_start")
@@ -107,8 +107,8 @@ class ImportRunAdmin(ReadOnlyAdmin):
         return badges.run_badge(run)
 
     @admin.display(description="rows")
-    def counts(self, run: ImportRun) -> str:
-        return badges.counts(run) if run.outcome else "-"
+    def counts(self, run: ImportRun) -> SafeString | str:
+        return badges.counts(run) if run.finished_at else "-"
 
     @admin.display(description="refused", ordering="invalid")
     def refused(self, run: ImportRun) -> SafeString | str:

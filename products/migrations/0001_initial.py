@@ -39,8 +39,8 @@ class Migration(migrations.Migration):
                     "kind",
                     models.CharField(
                         choices=[
-                            ("rest_json", "REST API, JSON pages by skip and limit"),
-                            ("google_merchant", "Google Merchant feed, RSS 2.0"),
+                            ("rest_json", "JSON pages (skip/limit)"),
+                            ("google_merchant", "Google Merchant XML"),
                         ],
                         max_length=30,
                     ),

@@ -21,7 +21,7 @@ class GoogleMerchantOptions(Options):
 
 
 class GoogleMerchantReader(Reader):
-    label = "Google Merchant feed, RSS 2.0"
+    label = "Google Merchant XML"
     options = GoogleMerchantOptions
     paged = False
     mapping = {
