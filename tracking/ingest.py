@@ -80,7 +80,7 @@ async def start(device: Sender) -> None:
     """Tracking begins; watchers hear of it, a stopped marker is live again."""
     await _drive(_applying(device, _once(lambda state: _started(device, state))))
     try:
-        await database_sync_to_async(history.mark_started)(device.id, _now_ms())
+        await database_sync_to_async(history.mark_started)(device.id, now_ms())
     except (DatabaseError, InterfaceError) as error:
         # The next flushed fix of the device says the same.
         _warn_database(error)
@@ -115,10 +115,10 @@ def _fixes(
     order = sorted(range(len(fixes)), key=lambda index: fixes[index].fixed_at_ms)
 
     def plan(state: State, done: int) -> list[Put]:
-        puts, now_ms = [], _now_ms()
+        puts, now = [], now_ms()
         for index in order[done:]:
-            outcome = judge(fixes[index], state, now_ms)
-            put = _put(device, fixes[index], outcome, state, (now_ms, door))
+            outcome = judge(fixes[index], state, now)
+            put = _put(device, fixes[index], outcome, state, (now, door))
             outcomes[index], state = outcome, put.state
             puts.append(put)
         return puts
@@ -173,19 +173,19 @@ def _stop(
     device: Sender, fix: Fix | None, door: str
 ) -> tuple[Callable[[], history.Record], Plan]:
     """The plan of a stop, and what it wrote into the buffer once it has run."""
-    now_ms = _now_ms()
-    record = history.stopped(device.id, fix, None, now_ms, door)
+    now = now_ms()
+    record = history.stopped(device.id, fix, None, now, door)
 
     def stopped(state: State) -> Put:
         nonlocal record
         new = replace(state, version=secrets.token_hex(8))
-        outcome = judge(fix, state, now_ms) if fix else None
+        outcome = judge(fix, state, now) if fix else None
         if fix and outcome and outcome.shown_ms:
             # A change of state always passes: the last metres count too.
             outcome = replace(outcome, shown=True, reason="")
             new = _placed(after(new, fix, outcome, new.version), device, fix, "stopped")
         new = replace(new, stopped=True, fragment=with_state(new.fragment, "stopped"))
-        record = history.stopped(device.id, fix, outcome, now_ms, door)
+        record = history.stopped(device.id, fix, outcome, now, door)
         return _call(device, "stop", state, new, record.dump())
 
     return lambda: record, _once(stopped)
@@ -275,5 +275,5 @@ def _warn_database(error: Exception) -> None:
     )
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
     return time.time_ns() // 1_000_000
