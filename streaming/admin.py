@@ -64,17 +64,15 @@ class SubscriptionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         letters = DeadLetter.objects.filter(state="new", subscription=OuterRef("pk"))
         cursors = Cursor.objects.filter(incarnation=OuterRef("newest"))
         behind = cursors.filter(log_end__gt=F("next_offset"))
-        return (
-            super()
-            .get_queryset(request)
-            .annotate(newest=Subquery(newest.order_by("-id").values("id")[:1]))
-            .annotate(
-                lag=_one(behind, "incarnation", Sum(F("log_end") - F("next_offset"))),
-                backlog=_one(ready, "incarnation__subscription", Count("id")),
-                oldest=_one(ready, "incarnation__subscription", Min("received_at")),
-                dead=_one(letters, "subscription", Count("id")),
-                sampled=_one(cursors, "incarnation", Min("sampled_at")),
-            )
+        rows: QuerySet[Subscription] = super().get_queryset(request)
+        return rows.annotate(
+            newest=Subquery(newest.order_by("-id").values("id")[:1])
+        ).annotate(
+            lag=_one(behind, "incarnation", Sum(F("log_end") - F("next_offset"))),
+            backlog=_one(ready, "incarnation__subscription", Count("id")),
+            oldest=_one(ready, "incarnation__subscription", Min("received_at")),
+            dead=_one(letters, "subscription", Count("id")),
+            sampled=_one(cursors, "incarnation", Min("sampled_at")),
         )
 
     def get_readonly_fields(

@@ -187,9 +187,9 @@ class DeadLetterAdmin(ReadOnlyAdmin):
                 self.message_user(request, f"{letter}: the new revision is on its way.")
             return _to(_page_of(pk))
         effect = "The edited payload goes the same way again, in the order of its key."
-        context = {"title": f"Edit and replay {letter}", "verb": "Send it again"}
-        context |= {"effect": effect, "form": form, "back": _page_of(pk)}
-        return self._page(request, context)
+        title = f"Edit and replay {letter}"
+        page = {"title": title, "verb": "Send it again", "effect": effect}
+        return self._page(request, page | {"form": form, "back": _page_of(pk)})
 
     # --- actions ----------------------------------------------------------------------
 
@@ -212,7 +212,8 @@ class DeadLetterAdmin(ReadOnlyAdmin):
         if request.method == "POST" and "confirmed" in request.POST:
             ids, actor = list(letters.values_list("pk", flat=True)), request.user
             result = dead_letters.replay(ids, actor.get_username())
-            return self._report(request, result, "Replayed.", "sent again")
+            self._report(request, result, "Replayed.", "sent again")
+            return None
         context = {"title": "Replay", "verb": "Replay"}
         context["effect"] = (
             f"{letters.count()} message(s) go the same way again, byte for byte: claimed,"
@@ -230,7 +231,8 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             ids, actor = list(letters.values_list("pk", flat=True)), request.user
             reason = form.cleaned_data["reason"]
             result = dead_letters.discard(ids, reason, actor.get_username())
-            return self._report(request, result, f"Discarded: {reason}", "discarded")
+            self._report(request, result, f"Discarded: {reason}", "discarded")
+            return None
         context = {"title": "Discard", "verb": "Discard", "form": form}
         context["effect"] = (
             f"{letters.count()} message(s) are closed without having had their effect."

@@ -54,7 +54,6 @@ def describe(message: Received | None) -> dict[str, Any]:
 
 
 class MessageAdmin(ReadOnlyAdmin):
-    list_filter = ("incarnation__subscription",)
     list_select_related = ("incarnation__subscription",)
     list_per_page = 50
     ordering = ("-id",)
