@@ -64,6 +64,8 @@ def key(data: bytes | None) -> str:
     """One line for a list."""
     if data is None:
         return "(no key)"
+    if not data:
+        return "(empty)"
     text = readable(data[:60]).replace("\n", "\\n").replace("\t", "\\t")
     return text + ("…" if len(data) > 60 else "")
 

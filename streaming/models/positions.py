@@ -5,7 +5,7 @@ Before it: nothing. After it: `cursors` and `lanes`, the writers; `inbox` moves 
 
 from typing import ClassVar
 
-from django.db import models
+from django.db import connection, models
 from django.db.models.functions import Now
 
 LANES = 1024
@@ -60,14 +60,13 @@ class Subscription(models.Model):
 
     def ensure_lanes(self) -> None:
         """The 1,024 lanes of this subscription; lane ids are computed, never looked up."""
-        first = self.pk * LANES
-        Lane.objects.bulk_create(
-            [
-                Lane(id=first + number, subscription=self, number=number)
-                for number in range(LANES)
-            ],
-            ignore_conflicts=True,
-        )
+        with connection.cursor() as sql:
+            sql.execute(
+                "INSERT INTO streaming_lane (id, subscription_id, number)"
+                " SELECT %s * %s + n, %s, n FROM generate_series(0, %s - 1) n"
+                " ON CONFLICT DO NOTHING",
+                [self.pk, LANES, self.pk, LANES],
+            )
 
 
 class TopicIncarnation(models.Model):
