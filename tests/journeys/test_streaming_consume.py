@@ -73,14 +73,13 @@ def test_a_broker_that_forgot_everything_is_read_as_a_new_topic(
     Subscription.objects.ensure("forgotten", "drover")
     broker = Broker(tmp_path / "broker")
     broker.start()
-    address = {"KAFKA_BOOTSTRAP_SERVERS": broker.url}
     try:
-        produce(processes, "forgotten", fixes(200), **address)
-        processes.manage("consume", **address)
+        produce(processes, "forgotten", fixes(200), broker=broker.url)
+        processes.manage("consume", KAFKA_BOOTSTRAP_SERVERS=broker.url)
         processes.wait_for(lambda: received() == 200, timeout=40, what="200 rows")
         broker.stop()
         broker.start()
-        produce(processes, "forgotten", fixes(50), **address)
+        produce(processes, "forgotten", fixes(50), broker=broker.url)
         processes.wait_for(lambda: received() == 250, timeout=60, what="the new 50")
         assert TopicIncarnation.objects.count() == 2
         assert processes.stop("consume") == 0

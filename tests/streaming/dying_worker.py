@@ -22,7 +22,7 @@ def main(lane_ids: list[int]) -> int:
             os._exit(9)
         return "ok"
 
-    leases.LEASE_S = 1  # type: ignore[misc]
+    leases.LEASE_S = 1
     lanes.drain(lane_ids, handles(apply))
     return 0
 

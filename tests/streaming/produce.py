@@ -1,4 +1,4 @@
-"""`python -m tests.streaming.produce TOPIC PARTITIONS FILE`: JSON lines into Kafka.
+"""`python -m tests.streaming.produce TOPIC FILE`: JSON lines into Kafka.
 
 A process of its own, because a crash of the client library takes its process with it.
 Each line is `[key, value]`, both base64 or null. Exits non-zero unless all were taken.
@@ -24,13 +24,13 @@ def produce(
     topic: str,
     pairs: Iterable[Pair],
     *,
-    partitions: int = 4,
-    **environment: str,
+    broker: str = "",
 ) -> None:
     """Make the topic where it is missing, and put these records into it."""
     path = processes.folder / f"{topic}-{time.monotonic_ns()}.jsonl"
     path.write_bytes(b"\n".join(orjson.dumps([_text(k), _text(v)]) for k, v in pairs))
-    command = [sys.executable, "-m", __name__, topic, str(partitions), str(path)]
+    environment = {"KAFKA_BOOTSTRAP_SERVERS": broker} if broker else {}
+    command = [sys.executable, "-m", __name__, topic, str(path)]
     subprocess.run(
         command,
         cwd=ROOT,
@@ -48,11 +48,11 @@ def _bytes(part: str | None) -> bytes | None:
     return None if part is None else base64.b64decode(part)
 
 
-def main(topic: str, partitions: str, path: str) -> int:
+def main(topic: str, path: str) -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     from streaming import kafka
 
-    kafka.ensure_topics({topic: int(partitions)})
+    kafka.ensure_topics({topic: 4})
     producer = kafka.producer()
     lines = Path(path).read_bytes().splitlines()
     for line in lines:
@@ -64,4 +64,4 @@ def main(topic: str, partitions: str, path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:4]))
+    sys.exit(main(*sys.argv[1:3]))

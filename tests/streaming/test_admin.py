@@ -1,6 +1,7 @@
 """Operators see every payload, whatever it is, and only what they may do."""
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -44,7 +45,7 @@ def page(client, address):
 
 
 def test_every_hostile_payload_is_one_dead_letter_with_a_page(operator):
-    values = [parameter.values[0] for parameter in HOSTILE]
+    values: list[Any] = [parameter.values[0] for parameter in HOSTILE]
     records = [
         make_record(
             n, value, key=bytes([n, 255]), headers=[("h", None), ("h", b"\xff")]

@@ -50,7 +50,12 @@ def test_hex_lines_have_offset_bytes_and_text():
 def test_headers_keep_order_doubles_nulls_and_binary():
     binary = base64.b64encode(b"\x00\x01").decode()
     text = base64.b64encode(b"v").decode()
-    stored = [["a", text], ["a", None], ["b", binary], ["c", ""]]
+    stored: list[list[str | None]] = [
+        ["a", text],
+        ["a", None],
+        ["b", binary],
+        ["c", ""],
+    ]
     assert payloads.headers(stored) == [
         ("a", "v", True),
         ("a", None, True),

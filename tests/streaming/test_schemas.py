@@ -4,6 +4,7 @@ import contextlib
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -42,24 +43,28 @@ def without(name):
     return json.dumps({k: v for k, v in CHANGE.items() if k != name}).encode()
 
 
+def event_of(value: bytes) -> Any:
+    return decode(value, HANDLERS)
+
+
 def test_a_product_change_becomes_an_event():
-    event = decode(change(), HANDLERS)
+    event = event_of(change())
     assert event.price == Decimal("19.90")
     assert event.changed_at == datetime(2026, 12, 1, 10, tzinfo=UTC)
 
 
 def test_a_fix_becomes_an_event():
-    event = decode(json.dumps(FIX).encode(), HANDLERS)
+    event = event_of(json.dumps(FIX).encode())
     assert (event.device, event.lat, event.speed_mps) == ("3", 53.4, 4.0)
 
 
 def test_a_number_with_a_fraction_keeps_its_digits():
-    event = decode(HEAD + b'"price":0.1,' + TIME, HANDLERS)
+    event = event_of(HEAD + b'"price":0.1,' + TIME)
     assert event.price == Decimal("0.1")
 
 
 def test_names_that_no_model_knows_are_ignored():
-    assert decode(change(colour="red", nested={"a": [1]}), HANDLERS).stock == 7
+    assert event_of(change(colour="red", nested={"a": [1]})).stock == 7
 
 
 HOSTILE = [
