@@ -5,6 +5,7 @@ Before it: `upsert` inside its transaction, or a dry run. After it: the same.
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -84,9 +85,17 @@ def differences(
     by_id = {record.external_id: record for record in records}
     rows = Product.objects.filter(source=source, external_id__in=plan.changed)
     return [
-        FieldChange(row.external_id, name, old, new)
+        FieldChange(row.external_id, name, _like(old, new), new)
         for row in rows.order_by("external_id")
         for name in FIELDS
         if name not in row.locked_fields
         if (old := getattr(row, name)) != (new := getattr(by_id[row.external_id], name))
     ]
+
+
+def _like(old: Any, new: Any) -> Any:
+    """An old price with the decimals of the new one, where that loses nothing."""
+    if not isinstance(old, Decimal) or not isinstance(new, Decimal):
+        return old
+    shown = old.quantize(new)
+    return shown if shown == old else old

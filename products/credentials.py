@@ -23,7 +23,9 @@ class SecretMissing(LookupError):
 
 
 def check_reference(reference: str) -> None:
-    """Raises ValueError with what to write instead."""
+    """Raises ValueError with what to write instead; "" is no secret, and fine."""
+    if not reference:
+        return
     match = _REFERENCE.fullmatch(reference)
     if not match:
         raise ValueError("Write env:NAME or file:/path, not the secret itself.")

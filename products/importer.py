@@ -56,7 +56,7 @@ def import_source(source: Source, lease: Lease) -> ImportRun:
     try:
         with open_reader(source, lease.check, etag=known_etag(source)) as reader:
             try:
-                walk(source, reader, tally, partial(write_page, run, tally, lease))
+                walk(reader, tally, partial(write_page, run, tally, lease))
             finally:
                 note_cost(run, reader)
         outcome, error = verdict(source, reader, tally)
@@ -81,7 +81,7 @@ def import_source(source: Source, lease: Lease) -> ImportRun:
     return run
 
 
-def walk(source: Source, reader: Reader, tally: Tally, write: Write) -> None:
+def walk(reader: Reader, tally: Tally, write: Write) -> None:
     """Every page of the source through `write`; a dry run comes this way too."""
     for page in reader.pages():
         if reader.paged and tally.nothing_new(page.rows):
@@ -161,7 +161,7 @@ def note_cost(run: ImportRun, reader: Reader) -> None:
 
 
 def remember_etag(source: Source, reader: Reader) -> None:
-    if reader.complete and reader.etag != source.etag:
+    if reader.complete and reader.etag != source.etag and len(reader.etag) <= 300:
         Source.objects.filter(pk=source.pk).update(etag=reader.etag)
 
 
@@ -193,8 +193,8 @@ def finish(run: ImportRun, tally: Tally, outcome: str, error: str) -> None:
         extra={
             "action": "import_run_finished",
             "source": run.source.slug,
-            "outcome": outcome,
+            "outcome": str(outcome),
             "error": error,
-            **tally.counts,
+            "counts": tally.counts,
         },
     )

@@ -3,6 +3,8 @@
 Before it: `importer` and `upsert`, the only writers. After it: the admin, and streaming.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -11,9 +13,10 @@ from django.db import models
 from django.db.models import F
 from django.db.models.functions import Now
 
-from products.readers import READERS
-from products.records import AVAILABILITY, mapping_for
 from products.credentials import check_reference
+from products.readers import READERS
+from products.records import mapping_for
+from products.values import AVAILABILITY, currency_code, web_address
 
 
 class Source(models.Model):
@@ -30,7 +33,7 @@ class Source(models.Model):
     kind = models.CharField(
         max_length=30, choices=[(kind, r.label) for kind, r in READERS.items()]
     )
-    url = models.URLField("URL", max_length=2000, assume_scheme="https")
+    url = models.CharField("URL", max_length=2000)
     currency = models.CharField(
         max_length=3,
         blank=True,
@@ -77,12 +80,13 @@ class Source(models.Model):
         if self.kind not in READERS:
             return
         self.currency = self.currency.upper()
-        checks = {
-            "options": lambda: READERS[self.kind].options.model_validate(self.options),
-            "mapping": lambda: mapping_for(READERS[self.kind].mapping, self.mapping),
-            "auth_secret": lambda: (
-                self.auth_secret and check_reference(self.auth_secret)
-            ),
+        reader = READERS[self.kind]
+        checks: dict[str, Callable[[], object]] = {
+            "url": partial(web_address, self.url),
+            "currency": partial(currency_code, self.currency),
+            "options": partial(reader.options.model_validate, self.options),
+            "mapping": partial(mapping_for, reader.mapping, self.mapping),
+            "auth_secret": partial(check_reference, self.auth_secret),
         }
         errors: dict[str, str] = {}
         for field, check in checks.items():

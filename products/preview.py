@@ -45,7 +45,7 @@ def preview(source: Source) -> Preview:
 
     try:
         with open_reader(source, lambda: None) as reader:
-            walk(source, reader, result.tally, write)
+            walk(reader, result.tally, write)
         result.complete = reader.complete
         result.outcome, result.error = verdict(source, reader, result.tally)
     except SourceFailed as failure:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import orjson
 
 from products.values import (
-    AVAILABILITY,
     InvalidValue,
     availability,
     count,
@@ -23,8 +22,6 @@ from products.values import (
     text,
     web_address,
 )
-
-__all__ = ["AVAILABILITY", "FIELDS", "HASH_VERSION", "InvalidRow", "ProductRecord"]
 
 # Raise it when the meaning of a column changes: every row is then applied once more.
 HASH_VERSION = 1

@@ -3,6 +3,8 @@
 Before it: the admin form and `demo_shop --register`. After it: beat.
 """
 
+from django_celery_beat.models import PeriodicTask
+
 from products.models import Source
 from project.jobs.schedules import ensure_interval
 
@@ -15,3 +17,7 @@ def ensure_schedule(source: Source, every_seconds: int = HOURLY_S) -> None:
     ensure_interval(
         f"import {source.slug}", TASK, every_seconds, {"source_id": source.pk}
     )
+
+
+def remove_schedule(source: Source) -> None:
+    PeriodicTask.objects.filter(name=f"import {source.slug}").delete()

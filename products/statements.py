@@ -15,7 +15,10 @@ _TYPES = {
     "modified_at": "timestamptz",
 }
 _COLUMNS = ", ".join(FIELDS)
-_NEW = f"external_id text, content_hash text, {', '.join(f'{f} {_TYPES.get(f, "text")}' for f in FIELDS)}"
+_NEW = ", ".join(
+    f"{name} {_TYPES.get(name, 'text')}"
+    for name in ("external_id", "content_hash", *FIELDS)
+)
 
 # \x1f cannot be part of an id; one text is parsed faster than an array parameter.
 READ_HASHES = f"""

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 Fence = Callable[[], AbstractContextManager[Any]]
 REPEATS = 3
+# The record's fault: PostgreSQL's, or that of writing it down for PostgreSQL.
+REFUSALS = (DataError, IntegrityError, ValueError, orjson.JSONEncodeError)
 # Clocks differ; an event from further ahead would shut out every feed until then.
 MAX_AHEAD = timedelta(minutes=5)
 T = TypeVar("T")
@@ -83,7 +85,7 @@ class Batch:
             return
         try:
             self.result.by_id |= _repeated(lambda: self._write(records))
-        except (DataError, IntegrityError, UnicodeEncodeError):
+        except REFUSALS:
             middle = len(records) // 2
             self.save(records[:middle])
             self.save(records[middle:])
@@ -113,7 +115,7 @@ class Batch:
         return dict.fromkeys(new, "created")
 
     def _copy(self, new: dict[str, bytes], by_id: dict[str, ProductRecord]) -> None:
-        fixed = (self.source.pk, self.fetched_at, HASH_VERSION, [])
+        fixed: tuple[Any, ...] = (self.source.pk, self.fetched_at, HASH_VERSION, [])
         with connection.cursor() as cursor, cursor.copy(statements.COPY_NEW) as copy:
             for key, content_hash in new.items():
                 copy.write_row((*fixed, content_hash, *by_id[key]))
@@ -140,7 +142,7 @@ class Batch:
         self, sql: str, hashes: dict[str, bytes], by_id: dict[str, ProductRecord]
     ) -> list[tuple[Any, ...]]:
         rows = [statements.as_json(by_id[key], hash_) for key, hash_ in hashes.items()]
-        values = {
+        values: dict[str, Any] = {
             "rows": orjson.dumps(rows).decode(),
             "source": self.source.pk,
             "time": self.fetched_at,
@@ -152,7 +154,7 @@ class Batch:
     def _save_one(self, record: ProductRecord) -> None:
         try:
             outcome = _repeated(lambda: self._write_one(record))
-        except (DataError, IntegrityError, UnicodeEncodeError, ValueError) as error:
+        except REFUSALS as error:
             reason = str(error).splitlines()[0][:300]
             self.result.invalid.append(
                 InvalidRow("", "refused_by_database", reason, record.external_id)

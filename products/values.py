@@ -18,8 +18,27 @@ _AVAILABILITY_WORDS = {word: word for word in AVAILABILITY} | {
 }
 # ISO 4217: currencies without two decimals. Everything else has two.
 _EXPONENTS = dict.fromkeys(
-    "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split(), 0
-) | dict.fromkeys("BHD IQD JOD KWD LYD OMR TND".split(), 3)
+    [
+        "BIF",
+        "CLP",
+        "DJF",
+        "GNF",
+        "ISK",
+        "JPY",
+        "KMF",
+        "KRW",
+        "PYG",
+        "RWF",
+        "UGX",
+        "UYI",
+        "VND",
+        "VUV",
+        "XAF",
+        "XOF",
+        "XPF",
+    ],
+    0,
+) | dict.fromkeys(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3)
 
 _AMOUNT = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,20})?")
 _MONEY = re.compile(r"(-?[0-9.]+) ?([A-Z]{3})")

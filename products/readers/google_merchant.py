@@ -21,7 +21,7 @@ class GoogleMerchantOptions(Options):
 
 
 class GoogleMerchantReader(Reader):
-    label = "Google Merchant feed, RSS 2.0"
+    label = "Google Merchant XML"
     options = GoogleMerchantOptions
     paged = False
     mapping = {
@@ -101,6 +101,6 @@ def _row(item: Any) -> dict[str, str]:
 
 def _forget(item: Any) -> None:
     item.clear()
-    # clear() leaves the empty elements hanging on the channel: 20× the memory.
+    # clear() leaves the empty elements hanging on the channel: 20 times the memory.
     while item.getprevious() is not None:
         del item.getparent()[0]

@@ -44,7 +44,7 @@ class Reader(ABC):
     def __init__(self, client: HttpClient, url: str, options: Any, etag: str) -> None:
         self.client = client
         self.url = url
-        self.settings = self.options.model_validate(options)
+        self.settings: Any = self.options.model_validate(options)
         self.etag = etag
         # Set when everything there is was read, and that is proved.
         self.complete = False

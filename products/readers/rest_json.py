@@ -29,7 +29,7 @@ class RestJsonOptions(Options):
 
 
 class RestJsonReader(Reader):
-    label = "REST API, JSON pages by skip and limit"
+    label = "JSON pages (skip/limit)"
     options = RestJsonOptions
     paged = True
     mapping = {
