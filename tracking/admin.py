@@ -45,11 +45,8 @@ class FleetAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fleet]:
         active = Count("devices", filter=Q(devices__active=True))
-        return (
-            super()
-            .get_queryset(request)
-            .annotate(device_count=Count("devices"), active_count=active)
-        )
+        fleets: QuerySet[Fleet] = super().get_queryset(request)
+        return fleets.annotate(device_count=Count("devices"), active_count=active)
 
     @admin.display(description="devices", ordering="device_count")
     def devices(self, fleet: Any) -> SafeString:

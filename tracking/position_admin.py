@@ -23,7 +23,7 @@ class EstimatingPaginator(Paginator):  # type: ignore[type-arg]
     def count(self) -> int:
         rows: Any = self.object_list
         if not rows.query.where:
-            estimate = _estimate(rows.model._meta.db_table)  # noqa: SLF001
+            estimate = _estimate(rows.model._meta.db_table)
             if estimate > MOST_COUNTED:
                 return estimate
         counted: int = rows.order_by()[: MOST_COUNTED + 1].count()
