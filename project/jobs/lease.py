@@ -226,7 +226,7 @@ def _log_end(lease: Lease, state: str, reason: str, *, is_ours: bool) -> None:
             "action": "run_finished",
             "job_key": lease.job_key,
             "state": state,
-            **lease.counts,
+            "counts": lease.counts,
         },
     )
 
