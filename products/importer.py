@@ -146,7 +146,8 @@ def verdict(source: Source, reader: Reader, tally: Tally) -> tuple[str, str]:
     counts = tally.counts
     if reader.not_modified:
         return Outcome.NOT_MODIFIED, ""
-    if not counts["seen"] and source.products.exists():
+    is_snapshot = source.mode == Source.Mode.SNAPSHOT
+    if is_snapshot and not counts["seen"] and source.products.exists():
         return Outcome.BLOCKED, "The source sent nothing at all; nothing was changed."
     if counts["seen"] and counts["invalid"] == counts["seen"]:
         return Outcome.FAILED, "Every row was refused; see the row issues."

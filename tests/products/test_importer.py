@@ -124,6 +124,17 @@ def test_an_empty_feed_blocks_and_touches_nothing(
     assert Product.objects.filter(withdrawn_at=None).count() == 1
 
 
+def test_an_empty_delta_is_an_ordinary_hour(
+    httpserver: HTTPServer, source: Source
+) -> None:
+    serve_rows(httpserver, [make_row(1)])
+    run_import(source)
+    Source.objects.update(mode="delta")
+    httpserver.clear()
+    serve_rows(httpserver, [])
+    assert run_import(source).outcome == "succeeded"
+
+
 def test_a_row_that_is_missing_is_left_as_it_is(
     httpserver: HTTPServer, source: Source
 ) -> None:
