@@ -51,20 +51,10 @@ def import_source(source: Source, lease: Lease) -> ImportRun:
     Raises ImportFailed when the source could not be read, StopRun when the lease is
     lost or the process shuts down: then the job run says how it ended.
     """
-    run = ImportRun.objects.create(source=source, job_run=lease.run, mode=source.mode)
     tally = tally_for(source)
+    run = ImportRun.objects.create(source=source, job_run=lease.run, mode=source.mode)
     try:
-        with open_reader(source, lease.check, etag=known_etag(source)) as reader:
-            try:
-                walk(reader, tally, partial(write_page, run, tally, lease))
-            finally:
-                note_cost(run, reader)
-        outcome, error = verdict(source, reader, tally)
-        remember_etag(source, reader)
-    except SourceFailed as failure:
-        deferred = isinstance(failure, SourceDeferred)
-        outcome = Outcome.DEFERRED if deferred else Outcome.FAILED
-        error = str(failure)
+        outcome, error = read_and_write(run, tally, lease)
     except StopRun as stop:
         tally.drop_unsettled()
         finish(run, lease, tally, "", str(stop))
@@ -79,6 +69,23 @@ def import_source(source: Source, lease: Lease) -> ImportRun:
     if outcome == Outcome.FAILED:
         raise ImportFailed(run)
     return run
+
+
+def read_and_write(run: ImportRun, tally: Tally, lease: Lease) -> tuple[str, str]:
+    """The whole source, page by page; (outcome, error) of how that went."""
+    source = run.source
+    try:
+        with open_reader(source, lease.check, etag=known_etag(source)) as reader:
+            try:
+                walk(reader, tally, partial(write_page, run, tally, lease))
+            finally:
+                note_cost(run, reader)
+    except SourceDeferred as failure:
+        return Outcome.DEFERRED, str(failure)
+    except SourceFailed as failure:
+        return Outcome.FAILED, str(failure)
+    remember_etag(source, reader)
+    return verdict(source, reader, tally)
 
 
 def walk(reader: Reader, tally: Tally, write: Write) -> None:
