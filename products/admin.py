@@ -47,7 +47,7 @@ def newest_run(source: Source) -> ImportRun | None:
 
 @admin.register(Source)
 class SourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    list_display = ("name", "kind", "enabled", "last_run", "last_counts", "last_age")
+    list_display = ("name", "kind", "enabled", "last_run", "last_counts")
     list_filter = ("enabled", "kind")
     search_fields = ("name", "=slug")
     actions = ("run_now",)
@@ -77,17 +77,13 @@ class SourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if run is None:
             return "never imported"
         url = reverse("admin:products_importrun_change", args=[run.pk])
-        return format_html('<a href="{}">{}</a>', url, badges.run_badge(run))
+        badge, age = badges.run_badge(run), badges.ago(run.started_at)
+        return format_html('<a href="{}">{}</a> {}', url, badge, age)
 
     @admin.display(description="rows")
     def last_counts(self, source: Source) -> SafeString | str:
         run = newest_run(source)
         return badges.counts(run) if run and run.finished_at else "-"
-
-    @admin.display(description="when")
-    def last_age(self, source: Source) -> SafeString | str:
-        run = newest_run(source)
-        return badges.ago(run.started_at if run else None)
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Source | None = None

@@ -5,6 +5,7 @@ Before it: rows of `models`. After it: `admin`.
 
 from datetime import datetime, timedelta
 
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -58,13 +59,17 @@ def ago(moment: datetime | None) -> SafeString | str:
 
 
 def counts(run: ImportRun) -> SafeString:
-    """5,000 rows  12 updated  2 invalid, and under it why it ended badly."""
-    parts = [(f"{run.seen:,} rows", "total")] + [
-        (f"{getattr(run, name):,} {name}", name)
+    """5,000 rows  12 updated  2 invalid (a link), and under it why it ended badly."""
+    issues = f"{reverse('admin:products_rowissue_changelist')}?run__id__exact={run.pk}"
+    parts = [("count-total", f"{run.seen:,} rows")] + [
+        (f"count-{name}", f"{getattr(run, name):,} {name}")
         for name in OUTCOMES
-        if getattr(run, name)
+        if getattr(run, name) and name != "invalid"
     ]
-    numbers = format_html_join(" ", '<span class="count count-{1}">{0}</span>', parts)
+    numbers = format_html_join(" ", '<span class="count {}">{}</span>', parts)
+    if run.invalid:
+        link = '{} <a class="count count-invalid" href="{}">{} invalid</a>'
+        numbers = format_html(link, numbers, issues, f"{run.invalid:,}")
     if not run.error:
         return numbers
     return format_html('{}<div class="why">{}</div>', numbers, run.error[:160])

@@ -67,15 +67,15 @@ def import_source(source: Source, lease: Lease) -> ImportRun:
         error = str(failure)
     except StopRun as stop:
         tally.drop_unsettled()
-        finish(run, tally, "", str(stop))
+        finish(run, lease, tally, "", str(stop))
         raise
     except Exception as bug:
         # The record of a run must not hide why it failed.
         tally.drop_unsettled()
         with suppress(DatabaseError):
-            finish(run, tally, Outcome.FAILED, f"{type(bug).__name__}: {bug}")
+            finish(run, lease, tally, Outcome.FAILED, f"{type(bug).__name__}: {bug}")
         raise
-    finish(run, tally, outcome, error)
+    finish(run, lease, tally, outcome, error)
     if outcome == Outcome.FAILED:
         raise ImportFailed(run)
     return run
@@ -99,10 +99,9 @@ def write_page(
     fetched_at: datetime,
 ) -> Outcomes:
     lease.check()
-    keep_issues(run, tally)
-    outcomes = upsert(run.source, records, fenced=lease.fenced, fetched_at=fetched_at)
     lease.progress(**tally.counts)
-    return outcomes
+    keep_issues(run, tally)
+    return upsert(run.source, records, fenced=lease.fenced, fetched_at=fetched_at)
 
 
 @contextmanager
@@ -180,9 +179,12 @@ def keep_issues(run: ImportRun, tally: Tally) -> None:
     )
 
 
-def finish(run: ImportRun, tally: Tally, outcome: str, error: str) -> None:
+def finish(
+    run: ImportRun, lease: Lease, tally: Tally, outcome: str, error: str
+) -> None:
     """Close the run's record; the counts are proved to sum first."""
     keep_issues(run, tally)
+    lease.progress(**tally.counts)
     for name, value in tally.proved().items():
         setattr(run, name, value)
     run.outcome, run.error, run.finished_at = outcome, error, timezone.now()

@@ -9,7 +9,6 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -73,9 +72,7 @@ class ImportRunAdmin(ReadOnlyAdmin):
         "source",
         "state",
         "counts",
-        "refused",
         "duration",
-        "requests",
     )
     list_display_links = ("started", "state")
     list_filter = ("outcome", "source")
@@ -109,15 +106,6 @@ class ImportRunAdmin(ReadOnlyAdmin):
     @admin.display(description="rows")
     def counts(self, run: ImportRun) -> SafeString | str:
         return badges.counts(run) if run.finished_at else "-"
-
-    @admin.display(description="refused", ordering="invalid")
-    def refused(self, run: ImportRun) -> SafeString | str:
-        if not run.invalid:
-            return "-"
-        url = reverse("admin:products_rowissue_changelist")
-        return format_html(
-            '<a href="{}?run__id__exact={}">{}</a>', url, run.pk, f"{run.invalid:,}"
-        )
 
     @admin.display(description="took")
     def duration(self, run: ImportRun) -> str:

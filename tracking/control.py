@@ -23,20 +23,27 @@ logger = logging.getLogger(__name__)
 
 def connect() -> None:
     """Hear every change of who may send and who may look."""
-    for model in (Grant, Fleet, DeviceToken, get_user_model()):
-        for signal in (post_save, post_delete):
-            signal.connect(_changed, sender=model)
+    for model in (Grant, Fleet, get_user_model()):
+        post_save.connect(_rights_changed, sender=model)
+        post_delete.connect(_rights_changed, sender=model)
+    post_save.connect(_token_saved, sender=DeviceToken)
+    post_delete.connect(_token_gone, sender=DeviceToken)
 
 
-def _changed(sender: type[Any], instance: Any, **options: Any) -> None:
-    if options.get("update_fields") == frozenset({"last_login"}):
-        return
-    if sender is not DeviceToken:
+def _rights_changed(update_fields: frozenset[str] | None = None, **_: Any) -> None:
+    if update_fields != frozenset({"last_login"}):
         transaction.on_commit(partial(announce, "tracking.rights"))
-        return
+
+
+def _token_saved(instance: DeviceToken, **_: Any) -> None:
     auth.forget_tokens()
-    if instance.revoked_at is not None or instance.pk is None:
-        transaction.on_commit(partial(announce, "tracking.tokens"))
+    if instance.revoked_at is not None:
+        _token_gone()
+
+
+def _token_gone(**_: Any) -> None:
+    auth.forget_tokens()
+    transaction.on_commit(partial(announce, "tracking.tokens"))
 
 
 def announce(kind: str) -> None:

@@ -5,46 +5,25 @@ Lock order everywhere: the lease row, then the run.
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import Q, QuerySet
-from prometheus_client import Counter
+from django.db.models import Q
 
 from project.jobs.clocks import database_now
-from project.jobs.decisions import (
-    Decision,
-    Duplicate,
-    Refuse,
-    Request,
-    Start,
-    decide,
-    has_its_run,
-)
+from project.jobs.decisions import Decision, Refuse, Request, Start, decide, has_its_run
 from project.jobs.models import JobLease, JobRun, State, Trigger
+from project.jobs.refusals import RUNS, Held, held_by, record_refusal, refusal_of
 
 logger = logging.getLogger(__name__)
 
-RUNS = Counter(
-    "drover_jobs_runs_total",
-    "Runs by how they ended, or never began.",
-    ["job", "state"],
-)
-DUPLICATES = Counter(
-    "drover_jobs_duplicates_total", "Claims of a tick that another server has.", ["job"]
-)
-
 # Longer than a batch of a frozen holder may keep the lease row (see `lease.fenced`).
 LOCK_TIMEOUT_MS = 15_000
-
-
-class NotClaimed(Exception):
-    """This run does not happen; the text says why. Nothing is wrong with the job."""
-
-
-class Held(NotClaimed):
-    """Another run has the job or has had this tick; the text says which."""
+LOCK_NOT_AVAILABLE = "55P03"
+# A claim takes a few milliseconds; a loser that waits this long can name its winner.
+WAITS_FOR_THE_WINNER_S = (0.0, 0.005, 0.01, 0.02)
 
 
 def claim(request: Request) -> JobRun:
@@ -54,30 +33,57 @@ def claim(request: Request) -> JobRun:
     2. Lock the lease row, read the database's clock, decide.
     3. Only a run that starts makes the fence grow.
     """
-    if duplicate := _look(request):
-        raise _held(request, duplicate)
+    if done := _run_of_tick(request):
+        raise held_by(request, done)
     try:
         decision, run = _decide_and_act(request)
     except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) != "55P03":  # lock_not_available
+        if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE:
             raise
-        raise Held(f"{request.job_key}: another server is claiming it") from error
+        raise held_by(request, None) from error
     if run is None:
-        raise refusal(request, decision)
+        raise refusal_of(request, decision)
     return run
 
 
-def _look(request: Request) -> Duplicate | None:
+def lost_the_lock(request: Request) -> Held:
+    """Who has it, after Redis said no; a run that overlaps ours is recorded as skipped.
+
+    The winner may still be claiming: it is waited for, but only for milliseconds.
+    """
+    for wait_seconds in WAITS_FOR_THE_WINNER_S:
+        time.sleep(wait_seconds)
+        if run := _run_of_tick(request) or _running(request.job_key):
+            break
+    else:
+        return held_by(request, None)
+    is_overlap = request.tick is None or run.tick < request.tick
+    if not is_overlap or run.is_stale(database_now()):
+        return held_by(request, run)
+    # Under the lease row's lock, or the winner's row and ours could contradict.
+    decision, _ = _decide_and_act(request, may_start=False)
+    lost = refusal_of(request, decision)
+    return lost if isinstance(lost, Held) else Held(str(lost))
+
+
+def _run_of_tick(request: Request) -> JobRun | None:
+    """The row that makes this tick a duplicate; a plain look that waits for nobody."""
     if request.tick is None:
         return None
-    last = _of_tick(request.job_key, request.tick).order_by("attempt").last()
-    if last is None or not has_its_run(last, database_now()):
-        return None
-    return Duplicate(last)
+    runs = JobRun.objects.filter(job_key=request.job_key, tick=request.tick)
+    last = runs.order_by("attempt").last()
+    return last if last is not None and has_its_run(last, database_now()) else None
+
+
+def _running(job_key: str) -> JobRun | None:
+    return JobRun.objects.filter(job_key=job_key, state=State.RUNNING).first()
 
 
 @transaction.atomic(durable=True)
-def _decide_and_act(request: Request) -> tuple[Decision, JobRun | None]:
+def _decide_and_act(
+    request: Request, *, may_start: bool = True
+) -> tuple[Decision, JobRun | None]:
+    """Lock the lease row, decide, and do what was decided, in one transaction."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
     lease = _locked_lease(request)
@@ -90,13 +96,12 @@ def _decide_and_act(request: Request) -> tuple[Decision, JobRun | None]:
         paused=lease.paused,
         runs=_relevant_runs(request.job_key, tick),
     )
-    abandoned = None if isinstance(decision, Duplicate) else decision.abandon
-    if abandoned is not None:
-        _abandon(abandoned, now, request)
-    if isinstance(decision, Start):
-        return decision, _begin(request, lease, decision, tick, now)
     if isinstance(decision, Refuse):
-        _record_refusal(request, decision, tick, now)
+        _abandon(decision.abandon, now, request)
+        record_refusal(request, decision, tick, now)
+    elif isinstance(decision, Start) and may_start:
+        _abandon(decision.abandon, now, request)
+        return decision, _begin(request, lease, decision, tick, now)
     return decision, None
 
 
@@ -108,10 +113,6 @@ def _locked_lease(request: Request) -> JobLease:
     return JobLease.objects.select_for_update().get(job_key=request.job_key)
 
 
-def _of_tick(job_key: str, tick: datetime) -> QuerySet[JobRun]:
-    return JobRun.objects.filter(job_key=job_key, tick=tick)
-
-
 def _relevant_runs(job_key: str, tick: datetime) -> Sequence[JobRun]:
     runs = JobRun.objects.filter(job_key=job_key)
     newest = runs.filter(trigger=Trigger.SCHEDULE, attempt__gt=0)[:1]
@@ -119,7 +120,9 @@ def _relevant_runs(job_key: str, tick: datetime) -> Sequence[JobRun]:
     return list(runs.filter(wanted))
 
 
-def _abandon(run: JobRun, now: datetime, request: Request) -> None:
+def _abandon(run: JobRun | None, now: datetime, request: Request) -> None:
+    if run is None:
+        return
     silent = (now - run.heartbeat_at).total_seconds() if run.heartbeat_at else 0
     JobRun.objects.filter(pk=run.pk).update(
         state=State.ABANDONED,
@@ -149,91 +152,3 @@ def _begin(
     run.trigger = run.trigger or request.trigger
     run.save()
     return run
-
-
-def _record_refusal(
-    request: Request, refusal: Refuse, tick: datetime, now: datetime
-) -> None:
-    """Attempt 0 of the tick, once; a queued run that cannot start ends here too."""
-    if not refusal.state:
-        return
-    queued = _of_tick(request.job_key, tick).filter(state=State.QUEUED)
-    ended = queued.update(state=refusal.state, reason=refusal.reason, finished_at=now)
-    if ended or request.trigger == Trigger.MANUAL:
-        return
-    record_outcome(request, refusal.state, refusal.reason, tick, now)
-
-
-def record_outcome(
-    request: Request, state: str, reason: str, tick: datetime, now: datetime
-) -> None:
-    """A row for a tick that never starts; the first server to say so writes it."""
-    outcome = {
-        "state": state,
-        "trigger": request.trigger,
-        "finished_at": now,
-        "reason": reason,
-    }
-    _row, is_first = JobRun.objects.get_or_create(
-        job_key=request.job_key, tick=tick, attempt=0, defaults=outcome
-    )
-    if is_first:
-        RUNS.labels(request.name, state).inc()
-
-
-def lost_the_lock(request: Request) -> Held:
-    """Who has it, after Redis said no. A run that overlaps ours is recorded as skipped.
-
-    Only a *fresh* one: beside a dead run another server may hold the lock to claim
-    this very tick, and a row written now would make it a duplicate.
-    """
-    duplicate = _look(request)
-    if duplicate is not None:
-        return _held(request, duplicate)
-    now = database_now()
-    running = JobRun.objects.filter(
-        job_key=request.job_key, state=State.RUNNING
-    ).first()
-    if running is None or running.is_stale(now):
-        holder = running.holder if running else "its claim is under way"
-        return _held(request, Duplicate(running or JobRun(holder=holder)))
-    overlap = Refuse(State.SKIPPED, f"still running: {running.holder}", running)
-    with transaction.atomic(durable=True):
-        _record_refusal(request, overlap, request.tick or now, now)
-    return Held(str(refusal(request, overlap)))
-
-
-def refusal(request: Request, decision: Decision) -> NotClaimed:
-    """The exception of a claim that lost, after one counted line in the log."""
-    if isinstance(decision, Duplicate):
-        return _held(request, decision)
-    reason = decision.reason if isinstance(decision, Refuse) else ""
-    logger.info(
-        "%s: the tick %s does not run: %s",
-        request.job_key,
-        _when(request),
-        reason,
-        extra={"action": "tick_refused", "job_key": request.job_key},
-    )
-    text = f"{request.job_key}: {reason}"
-    if isinstance(decision, Refuse) and decision.holder is not None:
-        return Held(text)
-    return NotClaimed(text)
-
-
-def _held(request: Request, duplicate: Duplicate) -> Held:
-    run = duplicate.run
-    DUPLICATES.labels(request.name).inc()
-    text = f"{run.get_state_display()}: {run.holder or run.reason}"
-    logger.info(
-        "%s: another server has the tick %s (%s)",
-        request.job_key,
-        _when(request),
-        text,
-        extra={"action": "tick_duplicate", "job_key": request.job_key},
-    )
-    return Held(f"{request.job_key} {text}")
-
-
-def _when(request: Request) -> str:
-    return f"{request.tick:%Y-%m-%d %H:%M:%SZ}" if request.tick else "now"

@@ -8,7 +8,7 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from celery.schedules import schedstate
+from celery.schedules import crontab_parser, schedstate
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import ModelEntry
@@ -57,15 +57,15 @@ class TickEntry(ModelEntry):  # type: ignore[misc]
     """Fires once per tick of its schedule, the latest one when several were missed."""
 
     def __init__(self, model: PeriodicTask, app: Any = None) -> None:
-        super().__init__(model, app=app)
-        # `ValueError` makes the scheduler leave the row out, without a word of its own.
+        # First, and as ValueError: the scheduler then leaves out this row only.
         try:
             self.ticks = schedule_of(model)
-        except ValueError as error:
+        except (ValueError, crontab_parser.ParseException) as error:
             logger.error(  # noqa: TRY400 - an operator's mistake, not a crash
                 "Not scheduled: %s", error, extra={"action": "schedule_refused"}
             )
-            raise
+            raise ValueError(str(error)) from error
+        super().__init__(model, app=app)
         self.due_tick: datetime | None = None
         self.last_run_at: datetime = model.last_run_at
 

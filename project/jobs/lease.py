@@ -19,19 +19,13 @@ from django.db.models.functions import Now
 from prometheus_client import Counter
 
 from project.jobs import lock
-from project.jobs.claim import (
-    RUNS,
-    Held,
-    NotClaimed,
-    claim,
-    lost_the_lock,
-    record_outcome,
-)
+from project.jobs.claim import claim, lost_the_lock
 from project.jobs.clocks import boottime, database_now
 from project.jobs.decisions import Request
 from project.jobs.heartbeat import Heartbeat
 from project.jobs.keys import job_key
 from project.jobs.models import JobRun, State, Trigger
+from project.jobs.refusals import RUNS, Held, NotClaimed, record_outcome
 from project.jobs.stopping import is_stopping, stop_on_sigterm
 
 __all__ = [
@@ -216,14 +210,25 @@ def _finish(lease: Lease, job: str, state: str, reason: str) -> bool:
         is_ours = _record_end(lease, state, reason)
     if is_ours:
         RUNS.labels(job, state).inc()
-    logger.info(
-        "%s: run %s %s",
-        lease.job_key,
-        state if is_ours else f"would have {state} but was already closed",
-        reason,
-        extra={"action": "run_finished", "job_key": lease.job_key, "state": state},
-    )
+    _log_end(lease, state, reason, is_ours=is_ours)
     return is_ours
+
+
+def _log_end(lease: Lease, state: str, reason: str, *, is_ours: bool) -> None:
+    logger.log(
+        logging.INFO if state == State.SUCCEEDED and is_ours else logging.WARNING,
+        "%s: the run of %s %s%s",
+        lease.job_key,
+        f"{lease.tick:%Y-%m-%d %H:%M:%SZ}",
+        state if is_ours else f"ended ({state}) after another had taken over",
+        f": {reason}" if reason else "",
+        extra={
+            "action": "run_finished",
+            "job_key": lease.job_key,
+            "state": state,
+            "counts": lease.counts,
+        },
+    )
 
 
 def _record_end(lease: Lease, state: str, reason: str) -> bool:

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "lock:"
 SOCKET_TIMEOUT_S = 0.4
 ACQUIRE_DEADLINE_S = 1.2
-# A second try needs time for three socket operations: connect, SELECT, EVAL.
+# Less than this is no time for a second try.
 LEAST_TRY_S = 0.06
 
 # SET … NX EX, but the token that is already ours counts as acquired: the reply to a
@@ -85,20 +85,27 @@ def acquire(job_key: str, token: str, ttl_seconds: int) -> bool:
     """
     deadline = time.monotonic() + ACQUIRE_DEADLINE_S
     try:
-        return _acquire(job_key, token, ttl_seconds, SOCKET_TIMEOUT_S)
+        return _try(job_key, token, ttl_seconds, deadline)
     except redis.RedisError as error:
-        left = deadline - time.monotonic()
-        if left < LEAST_TRY_S:
+        if deadline - time.monotonic() < LEAST_TRY_S:
             raise LockStoreDown(describe(error)) from error
     try:
-        return _acquire(job_key, token, ttl_seconds, min(SOCKET_TIMEOUT_S, left / 3))
+        return _try(job_key, token, ttl_seconds, deadline)
     except redis.RedisError as error:
         raise LockStoreDown(describe(error)) from error
 
 
-def _acquire(job_key: str, token: str, ttl_seconds: int, timeout: float) -> bool:
-    with connect(timeout) as client:
+def _try(job_key: str, token: str, ttl_seconds: int, deadline: float) -> bool:
+    """A socket timeout counts per operation, so they share what is left."""
+    left = deadline - time.monotonic()
+    with connect(min(SOCKET_TIMEOUT_S, left / _operations())) as client:
         return acquire_with(client, job_key, token, ttl_seconds)
+
+
+def _operations() -> int:
+    """Waits of one try: connect, SELECT, EVAL; AUTH with a password; a TLS handshake."""
+    parts = urlsplit(settings.REDIS_URLS["jobs"])
+    return 3 + bool(parts.password) + (parts.scheme == "rediss")
 
 
 def acquire_with(

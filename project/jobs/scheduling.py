@@ -4,7 +4,6 @@ Before it: a schedule that became due, or a click on Run now. After it: a messag
 its tick and deadline in the headers; the worker hands both to `lease.hold`.
 """
 
-import copy
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -159,8 +158,9 @@ class TickScheduler(DatabaseScheduler):  # type: ignore[misc]
         **kwargs: Any,
     ) -> Any:
         """Send the message with its tick and deadline, in UTC, in its headers."""
-        stamped = copy.copy(entry)
-        stamped.options = entry.options | self._stamp(entry)
+        # Not on `entry` itself: beat compares options to see whether a schedule changed.
+        stamped = self.Entry(entry.model, app=self.app)
+        stamped.options |= self._stamp(entry)
         if advance:
             self.reserve(entry)
         return super().apply_async(stamped, producer=producer, advance=False, **kwargs)

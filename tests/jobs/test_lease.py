@@ -17,14 +17,18 @@ def held(**over):
 
 def test_a_run_is_recorded_from_start_to_end():
     with held() as lease:
-        lease.progress(seen=7)
+        lease.progress(seen=7, created=2)
         running = JobRun.objects.get()
         assert (running.state, running.job_key, running.fence) == ("running", KEY, 1)
         left = seconds_left(KEY)
         assert left is not None
         assert 4 < left <= 5
     run = JobRun.objects.get()
-    assert (run.state, run.counts, run.attempt) == ("succeeded", {"seen": 7}, 1)
+    assert (run.state, run.counts, run.attempt) == (
+        "succeeded",
+        {"seen": 7, "created": 2},
+        1,
+    )
     assert run.duration is not None
     assert seconds_left(KEY) is None
 

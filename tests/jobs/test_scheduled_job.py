@@ -1,12 +1,13 @@
 """The decorator: a Celery task that runs once per tick."""
 
+import time
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from project.jobs.lease import Lease
-from project.jobs.models import JobRun, State
+from project.jobs.models import JobLease, JobRun, State
 from project.jobs.scheduling import JOBS, scheduled_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,3 +74,60 @@ def test_run_now_queues_one_run_and_a_second_press_finds_it():
     first.refresh_from_db()
     assert (first.state, first.trigger, first.attempt) == ("succeeded", "manual", 1)
     assert seen == [(3, "full")]
+
+
+def test_with_redis_down_nobody_runs_and_the_tick_says_so_once(
+    settings, caplog, unused_port
+):
+    settings.REDIS_URLS = settings.REDIS_URLS | {
+        "jobs": f"redis://127.0.0.1:{unused_port}/2"
+    }
+    tick = timezone.now()
+    started = time.monotonic()
+    run_tick(tick, source_id=3)
+    assert time.monotonic() - started < 1.5
+    run_tick(tick, source_id=3)
+    assert seen == []
+    run = JobRun.objects.get()
+    assert (run.state, run.attempt, run.tick) == (State.STORE_DOWN, 0, tick)
+    lines = [r for r in caplog.records if getattr(r, "action", "") == "lock_store_down"]
+    assert len(lines) == 2
+    assert f"REDIS_URL (127.0.0.1:{unused_port})" in lines[0].getMessage()
+    assert lines[0].exc_info is None
+
+
+def test_a_late_message_runs_the_tick_once_redis_is_back(settings, unused_port):
+    reachable = settings.REDIS_URLS
+    settings.REDIS_URLS = reachable | {"jobs": f"redis://127.0.0.1:{unused_port}/2"}
+    tick = timezone.now()
+    run_tick(tick, source_id=3)
+    settings.REDIS_URLS = reachable
+    run_tick(tick, source_id=3)
+    assert seen == [(3, "full")]
+    states = JobRun.objects.order_by("attempt").values_list("attempt", "state")
+    assert list(states) == [(0, "store_down"), (1, "succeeded")]
+
+
+def test_a_paused_job_skips_its_tick_and_still_runs_by_hand():
+    run_tick(timezone.now() - timedelta(seconds=1), source_id=3)
+    JobLease.objects.update(paused=True)
+    run_tick(timezone.now(), source_id=3)
+    visit_shop(source_id=3)
+    states = JobRun.objects.order_by("tick").values_list("state", "reason", "trigger")
+    assert list(states) == [
+        ("succeeded", "", "schedule"),
+        ("skipped", "paused", "schedule"),
+        ("succeeded", "", "manual"),
+    ]
+
+
+def test_the_same_arguments_have_the_same_key_however_they_are_given():
+    assert visit_shop.key_of(3) == visit_shop.key_of(mode="full", source_id=3)
+    assert visit_shop.key_of(3) != visit_shop.key_of("3")
+    assert len(visit_shop.key_of("x" * 500)) < 100
+
+
+def test_arguments_that_do_not_fit_are_refused_before_anything_is_queued():
+    with pytest.raises(TypeError, match="unexpected"):
+        visit_shop.run_now(source_id=3, colour="red")
+    assert not JobRun.objects.exists()

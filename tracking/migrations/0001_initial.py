@@ -6,7 +6,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -15,96 +14,236 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Device',
+            name="Device",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('kind', models.CharField(choices=[('vehicle', 'Vehicle'), ('phone', 'Phone'), ('bicycle', 'Bicycle'), ('vessel', 'Vessel'), ('other', 'Other')], default='vehicle', max_length=20)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('active', models.BooleanField(default=False, help_text='Tracking now: started, not stopped, not lost.')),
-                ('tracking_since', models.DateTimeField(blank=True, null=True)),
-                ('stopped_at', models.DateTimeField(blank=True, null=True)),
-                ('last_fixed_at', models.DateTimeField(blank=True, null=True)),
-                ('last_received_at', models.DateTimeField(blank=True, null=True)),
-                ('last_latitude', models.FloatField(blank=True, null=True)),
-                ('last_longitude', models.FloatField(blank=True, null=True)),
-                ('last_accuracy_m', models.FloatField(blank=True, null=True)),
-                ('last_battery_pct', models.FloatField(blank=True, null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("vehicle", "Vehicle"),
+                            ("phone", "Phone"),
+                            ("bicycle", "Bicycle"),
+                            ("vessel", "Vessel"),
+                            ("other", "Other"),
+                        ],
+                        default="vehicle",
+                        max_length=20,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "active",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Tracking now: started, not stopped, not lost.",
+                    ),
+                ),
+                ("tracking_since", models.DateTimeField(blank=True, null=True)),
+                ("stopped_at", models.DateTimeField(blank=True, null=True)),
+                ("last_fixed_at", models.DateTimeField(blank=True, null=True)),
+                ("last_received_at", models.DateTimeField(blank=True, null=True)),
+                ("last_latitude", models.FloatField(blank=True, null=True)),
+                ("last_longitude", models.FloatField(blank=True, null=True)),
+                ("last_accuracy_m", models.FloatField(blank=True, null=True)),
+                ("last_battery_pct", models.FloatField(blank=True, null=True)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Fleet',
+            name="Fleet",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("name", models.CharField(max_length=100, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='DeviceToken',
+            name="DeviceToken",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('prefix', models.CharField(editable=False, max_length=12)),
-                ('digest', models.CharField(editable=False, max_length=64, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('last_used_at', models.DateTimeField(editable=False, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('device', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='tracking.device')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("prefix", models.CharField(editable=False, max_length=12)),
+                (
+                    "digest",
+                    models.CharField(editable=False, max_length=64, unique=True),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("last_used_at", models.DateTimeField(editable=False, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "device",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tokens",
+                        to="tracking.device",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-created_at'],
+                "ordering": ["-created_at"],
             },
         ),
         migrations.AddField(
-            model_name='device',
-            name='fleet',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='devices', to='tracking.fleet'),
+            model_name="device",
+            name="fleet",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="devices",
+                to="tracking.fleet",
+            ),
         ),
         migrations.CreateModel(
-            name='Grant',
+            name="Grant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('expires_at', models.DateTimeField(blank=True, help_text='Empty: until it is taken back.', null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('device', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to='tracking.device')),
-                ('fleet', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, to='tracking.fleet')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tracking_grants', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "expires_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="Empty: until it is taken back.",
+                        null=True,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "device",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="tracking.device",
+                    ),
+                ),
+                (
+                    "fleet",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        to="tracking.fleet",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tracking_grants",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Position',
+            name="Position",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('fixed_at', models.DateTimeField(help_text="The device's own time of the fix.")),
-                ('received_at', models.DateTimeField()),
-                ('latitude', models.FloatField()),
-                ('longitude', models.FloatField()),
-                ('accuracy_m', models.FloatField(null=True)),
-                ('speed_mps', models.FloatField(null=True)),
-                ('course_deg', models.FloatField(null=True)),
-                ('altitude_m', models.FloatField(null=True)),
-                ('battery_pct', models.FloatField(null=True)),
-                ('reason', models.CharField(blank=True, choices=[('', 'shown live'), ('not_moved', 'not moved'), ('late', 'late'), ('zero', 'null island'), ('old', 'older than a day'), ('clock', 'clock ahead, shown at its arrival'), ('future', 'more than a day ahead, kept at its arrival')], help_text='Why the live map did not take it as it was; empty when it did.', max_length=20)),
-                ('door', models.CharField(max_length=20)),
-                ('device', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='positions', to='tracking.device')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "fixed_at",
+                    models.DateTimeField(help_text="The device's own time of the fix."),
+                ),
+                ("received_at", models.DateTimeField()),
+                ("latitude", models.FloatField()),
+                ("longitude", models.FloatField()),
+                ("accuracy_m", models.FloatField(null=True)),
+                ("speed_mps", models.FloatField(null=True)),
+                ("course_deg", models.FloatField(null=True)),
+                ("altitude_m", models.FloatField(null=True)),
+                ("battery_pct", models.FloatField(null=True)),
+                (
+                    "reason",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "shown live"),
+                            ("not_moved", "not moved"),
+                            ("late", "late"),
+                            ("zero", "null island"),
+                            ("old", "older than a day"),
+                            ("clock", "clock ahead, shown at its arrival"),
+                            ("future", "more than a day ahead, kept at its arrival"),
+                        ],
+                        help_text="Why the live map did not take it as it was; empty when it did.",
+                        max_length=20,
+                    ),
+                ),
+                ("door", models.CharField(max_length=20)),
+                (
+                    "device",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="positions",
+                        to="tracking.device",
+                    ),
+                ),
             ],
         ),
         migrations.AddConstraint(
-            model_name='device',
-            constraint=models.UniqueConstraint(fields=('fleet', 'name'), name='device_name'),
+            model_name="device",
+            constraint=models.UniqueConstraint(
+                fields=("fleet", "name"), name="device_name"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='grant',
-            constraint=models.CheckConstraint(condition=models.Q(('fleet__isnull', True), ('device__isnull', True), _connector='XOR'), name='grant_fleet_or_device', violation_error_message='Choose a fleet or a device, not both.'),
+            model_name="grant",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("fleet__isnull", True), ("device__isnull", True), _connector="XOR"
+                ),
+                name="grant_fleet_or_device",
+                violation_error_message="Choose a fleet or a device, not both.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='position',
-            constraint=models.UniqueConstraint(fields=('device', 'fixed_at', 'latitude', 'longitude'), name='position_content'),
+            model_name="position",
+            constraint=models.UniqueConstraint(
+                fields=("device", "fixed_at", "latitude", "longitude"),
+                name="position_content",
+            ),
         ),
     ]
