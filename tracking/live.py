@@ -210,6 +210,15 @@ def expire(fleet_id: int) -> list[int]:
     return [int(device_id) for device_id in lost]
 
 
+def last_words_of(devices: Sequence[tuple[int, int]]) -> list[int | None]:
+    """When each (fleet, device) spoke last, in ms; None for one that is not active."""
+    pipe = sync_redis().pipeline(transaction=False)
+    for fleet_id, device_id in devices:
+        pipe.zscore(keys.active(fleet_id), str(device_id))
+    ttl_ms = settings.TRACKING_LIVE_TTL_S * 1000
+    return [None if at is None else int(at) - ttl_ms for at in pipe.execute()]
+
+
 def newest_buffered(fleet_id: int) -> str:
     """The id of the last buffered record, or an empty text."""
     found: Any = sync_redis().xrevrange(keys.buffer(fleet_id), count=1)

@@ -98,7 +98,7 @@ class Roster:
         heard = self.heard.get(device)
         state, at_ms = known.state, known.last_ms
         if last_ms is not None:
-            state, at_ms = _by_age(now_ms - last_ms), last_ms
+            state, at_ms = by_age(now_ms - last_ms), last_ms
         elif heard is not None:
             state, at_ms = heard.state, max(heard.at_ms, at_ms or 0)
         return {
@@ -113,7 +113,7 @@ class Roster:
         }
 
 
-def _by_age(age_ms: int) -> str:
+def by_age(age_ms: int) -> str:
     if age_ms > STALE_AFTER_MS:
         return "stale"
     return "idle" if age_ms > IDLE_AFTER_MS else "live"

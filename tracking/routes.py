@@ -6,6 +6,7 @@ Before it: a random source. After it: `tracking.simulation`, which drives along 
 import heapq
 from collections import defaultdict
 from functools import cache
+from itertools import pairwise
 from math import cos, pi, radians, sin
 from random import Random
 from zlib import crc32
@@ -96,7 +97,7 @@ def journey(random: Random, origin: str) -> tuple[str, list[Place]]:
         if 2 <= len(cities) <= 7:
             break
     points = [CITIES[origin]]
-    for here, there in zip(cities, cities[1:], strict=False):
+    for here, there in pairwise(cities):
         points += road(here, there)[1:]
     return target, points
 

@@ -5,7 +5,7 @@ Before it: `tracking.routes`. After it: `tracking.simulated_doors`, which send i
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import atan2, cos, degrees, radians
 from random import Random
 
@@ -40,10 +40,7 @@ class Vehicle:
 
     def depart(self) -> None:
         self.city, self.points = journey(self.random, self.city)
-        legs = (
-            distance_m(*here, *there)
-            for here, there in zip(self.points, self.points[1:], strict=False)
-        )
+        legs = (distance_m(*here, *there) for here, there in pairwise(self.points))
         self.marks_m = list(accumulate(legs, initial=0.0))
         self.speed_mps = self.random.uniform(19, 35)
         self.travelled_m = 0.0

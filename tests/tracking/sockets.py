@@ -38,8 +38,8 @@ class Watcher:
     def kind(self, name: str) -> list[dict[str, Any]]:
         return [message for message in self.messages if message["type"] == name]
 
-    async def read(self, timeout: float = 5) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(await self.socket.receive_from(timeout))
+    async def read(self, within_s: float = 5) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(await self.socket.receive_from(within_s))
         self.messages.append(message)
         if message["type"] == "frame":
             self.frames.append(message)
@@ -51,11 +51,11 @@ class Watcher:
             await self.socket.send_to(json.dumps({"type": "ack", "n": message["n"]}))
         return message
 
-    async def until(self, predicate: Any, what: str, timeout: float = 8) -> None:
-        deadline = time.monotonic() + timeout
+    async def until(self, predicate: Any, what: str, within_s: float = 8) -> None:
+        deadline = time.monotonic() + within_s
         while not predicate():
             left = deadline - time.monotonic()
-            assert left > 0, f"{what}: not within {timeout} s; {self.messages[-5:]}"
+            assert left > 0, f"{what}: not within {within_s} s; {self.messages[-5:]}"
             await self.read(left)
 
     async def close(self) -> None:

@@ -56,5 +56,6 @@ async def test_a_watcher_gets_a_snapshot_and_then_only_what_changed():
     await watcher.until(lambda: len(watcher.kind("roster")) >= 1, "roster")
     events = [(event["event"], event["id"]) for event in watcher.kind("event")]
     assert events == [("stop", str(devices[0].pk))]
-    for socket in (*phones, watcher):
-        await socket.close()
+    for phone in phones:
+        await phone.close()
+    await watcher.close()
