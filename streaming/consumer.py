@@ -248,7 +248,7 @@ class StreamConsumer:
                 "No answer from the database at DATABASE_URL=%s: %s. %d records are"
                 " held, polling goes on.",
                 _database(),
-                str(error).splitlines()[0],
+                str(error).partition("\n")[0],
                 len(self.batch),
                 extra={"action": "database_unavailable"},
             )
