@@ -87,7 +87,7 @@ def test_two_beats_and_two_workers_run_each_tick_once(
     assert len(ticks) == len(set(ticks))
     assert len(httpserver.log) == PAGES * ImportRun.objects.count()
     losers = "".join(processes.log(f"worker-{number}") for number in (1, 2))
-    assert "another server has the tick" in losers
+    assert "another server has" in losers
 
 
 def test_ten_contenders_cost_one_run_s_requests(
@@ -105,7 +105,7 @@ def test_ten_contenders_cost_one_run_s_requests(
         name="worker",
     )
     processes.wait_for(
-        lambda: processes.log("worker").count("another server has the tick") == 9,
+        lambda: processes.log("worker").count("another server has") == 9,
         timeout=40,
         what="nine losers",
     )
