@@ -2,4 +2,15 @@
 
 from typing import Any
 
-websocket_urlpatterns: list[Any] = []
+from django.urls import path
+
+from tracking.consumers import DeviceConsumer, MapConsumer
+
+# django-stubs knows only HTTP views behind `path`; Channels routes ASGI applications.
+_watch: Any = MapConsumer.as_asgi()
+_send: Any = DeviceConsumer.as_asgi()
+
+websocket_urlpatterns = [
+    path("ws/map/", _watch),
+    path("ws/device/", _send),
+]

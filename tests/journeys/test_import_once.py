@@ -1,7 +1,6 @@
 """From the schedule to the catalogue: several beats and workers, one import per tick."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -35,7 +34,7 @@ def answer(request: Request) -> Response:
 
 
 @pytest.fixture
-def source(processes: Processes, httpserver: HTTPServer) -> Iterator[Source]:
+def source(processes: Processes, httpserver: HTTPServer) -> Source:
     httpserver.expect_request("/products").respond_with_handler(answer)
     return Source.objects.create(
         slug="far-shop",
@@ -88,7 +87,7 @@ def test_two_beats_and_two_workers_run_each_tick_once(
     assert len(ticks) == len(set(ticks))
     assert len(httpserver.log) == PAGES * ImportRun.objects.count()
     losers = "".join(processes.log(f"worker-{number}") for number in (1, 2))
-    assert "another server has it" in losers
+    assert "another server has" in losers
 
 
 def test_ten_contenders_cost_one_run_s_requests(
@@ -106,7 +105,7 @@ def test_ten_contenders_cost_one_run_s_requests(
         name="worker",
     )
     processes.wait_for(
-        lambda: processes.log("worker").count("another server has it") == 9,
+        lambda: processes.log("worker").count("another server has") == 9,
         timeout=40,
         what="nine losers",
     )

@@ -1,6 +1,8 @@
 // The offline basemap: Natural Earth from the world-atlas package, a graticule and
 // our own place names. Before it: static files. After it: the style in `map.js`.
 
+import { unwrapLines, unwrapPolygons } from "./unwrap.js";
+
 const ATLAS = new URL("../vendor/world-atlas/countries-50m.json", import.meta.url);
 const PLACES = new URL("places.json", import.meta.url);
 
@@ -13,9 +15,9 @@ export async function loadBasemap() {
   const [world, places] = await Promise.all([ATLAS, PLACES].map(fetchJson));
   const { countries } = world.objects;
   return {
-    land: window.topojson.feature(world, countries),
-    borders: lines(window.topojson.mesh(world, countries, (a, b) => a !== b)),
-    coast: lines(withoutCut(window.topojson.mesh(world, countries, (a, b) => a === b))),
+    land: landFeatures(window.topojson.feature(world, countries)),
+    borders: lines(unwrapLines(window.topojson.mesh(world, countries, (a, b) => a !== b))),
+    coast: lines(unwrapLines(window.topojson.mesh(world, countries, (a, b) => a === b))),
     places: placeFeatures(places),
   };
 }
@@ -26,21 +28,12 @@ async function fetchJson(url) {
   return response.json();
 }
 
-const lines = (geometry) => ({ type: "Feature", properties: {}, geometry });
-
-/** Natural Earth closes polygons along ±180° and the south pole; no coast runs there. */
-function withoutCut(mesh) {
-  const isCut = ([lon, lat]) => Math.abs(lon) > 179.99 || lat < -89.9;
-  const pieces = mesh.coordinates.flatMap((line) => {
-    const parts = [[]];
-    line.forEach((point, i) => {
-      if (i > 0 && isCut(point) && isCut(line[i - 1])) parts.push([]);
-      parts.at(-1).push(point);
-    });
-    return parts.filter((part) => part.length > 1);
-  });
-  return { type: "MultiLineString", coordinates: pieces };
+function landFeatures({ features }) {
+  const land = features.map(({ geometry }) => ({ type: "Feature", properties: {}, geometry: unwrapPolygons(geometry) }));
+  return { type: "FeatureCollection", features: land };
 }
+
+const lines = (geometry) => ({ type: "Feature", properties: {}, geometry });
 
 function placeFeatures({ cities, countries, seas }) {
   const rows = [
@@ -119,7 +112,7 @@ function placeLayers() {
   const rank = (most) => ["all", kind("city"), ["<=", ["get", "rank"], most]];
   return [
     layer("seas", kind("sea"), 1.5, 6.5),
-    layer("countries", kind("country"), 2.2, 6),
+    layer("countries", kind("country"), 1.8, 6),
     layer("cities-1", ["all", kind("city"), ["==", ["get", "rank"], 1]], 2.6, 4),
     layer("cities-2", rank(2), 4, 5),
     layer("cities-3", rank(3), 5, 24),

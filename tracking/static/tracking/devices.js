@@ -8,11 +8,12 @@ const DETAILS = ["acc", "spd", "crs", "bat"];
 /** A device as the page knows it: `state` is aged, `base` is the last word of the server. */
 function blank(id) {
   return {
-    id, name: `Device ${id}`, fleet: "", kind: "", listed: false,
+    id, name: `Device ${id}`, fleet: "", kind: "",
     base: "never", state: "never",
-    fix: null, // newest from a frame, only while the device is in the watched view
-    last: null, // last known {t, lat, lon} from the roster
-    goneT: -Infinity, // fixes up to this time have left the view
+    heardT: null, // time of its last word: a fix, or a sign of life in the roster
+    fix: null, // newest {t, lat, lon} of a frame, only while it is in the watched view
+    last: null, // {lat, lon} of the roster, or of the fix that left the view
+    left: false, // has left the view since the roster last spoke of it
     acc: null, spd: null, crs: null, bat: null,
   };
 }
@@ -60,11 +61,12 @@ export class Devices {
   }
 
   /** `{"type":"event"}`: start, stop and lost, known before the next roster. */
-  applyEvent({ event, id }, now) {
+  applyEvent({ event, id, t }, now) {
     const device = this.#byId.get(String(id));
     const base = { start: "live", stop: "stopped", lost: "lost" }[event];
     if (!device || !base) return;
     device.base = base;
+    if (event !== "lost" && Number.isFinite(t)) device.heardT = Math.max(device.heardT ?? 0, t);
     this.#restate(device, now);
     this.#changed.add(device.id);
   }
@@ -89,6 +91,8 @@ export class Devices {
     // The newest fix time wins, in whatever order frames, roster and rings bring them.
     if (device.fix && item.t < device.fix.t) return;
     device.fix = { t: item.t, lat: item.lat, lon: item.lon };
+    device.left = false;
+    device.heardT = Math.max(device.heardT ?? 0, item.t);
     for (const key of DETAILS) device[key] = item[key] ?? null;
     device.base = item.st === "stopped" ? "stopped" : "live";
     this.#restate(device, now);
@@ -101,11 +105,12 @@ export class Devices {
     device.name = item.name || device.name;
     device.fleet = item.fleet ?? device.fleet;
     device.kind = item.kind ?? device.kind;
-    device.listed = true;
-    if (Number.isFinite(item.lat) && Number.isFinite(item.lon) && (item.t ?? 0) >= (device.last?.t ?? 0)) {
-      device.last = { t: item.t, lat: item.lat, lon: item.lon };
+    if (Number.isFinite(item.lat) && Number.isFinite(item.lon)) {
+      device.last = { lat: item.lat, lon: item.lon };
+      device.left = false;
     }
     const outdated = device.fix && item.t !== null && item.t < device.fix.t;
+    if (Number.isFinite(item.t)) device.heardT = Math.max(device.heardT ?? 0, item.t);
     if (!outdated) device.base = isSettled(item.st) ? item.st : "live";
     this.#restate(device, now);
     this.#changed.add(id);
@@ -114,8 +119,8 @@ export class Devices {
   #leaveView(id, now) {
     const device = this.#byId.get(id);
     if (!device?.fix) return;
-    device.goneT = device.fix.t;
-    device.last = newest(device.last, device.fix);
+    device.left = true;
+    device.last = device.fix;
     device.fix = null;
     this.#restate(device, now);
     this.#changed.add(id);
@@ -124,11 +129,10 @@ export class Devices {
   #forgetFixes() {
     for (const device of this.#byId.values()) {
       if (device.fix) {
-        device.last = newest(device.last, device.fix);
+        device.last = device.fix;
         device.fix = null;
         this.#changed.add(device.id);
       }
-      device.goneT = -Infinity;
     }
   }
 
@@ -143,7 +147,7 @@ export class Devices {
   }
 
   #restate(device, now) {
-    const state = agedState(device.base, lastSeen(device), now);
+    const state = agedState(device.base, device.heardT, now);
     const moved = state !== device.state;
     device.state = state;
     return moved;
@@ -151,25 +155,23 @@ export class Devices {
 }
 
 const isSettled = (state) => state === "stopped" || state === "lost" || state === "never";
-const newest = (a, b) => (!a || (b && b.t >= a.t) ? b : a);
 
-/** Newest known position `{t, lat, lon}` or null, whether it is drawn or not. */
+/** Newest known position `{lat, lon}` or null, whether it is drawn or not. */
 export function lastPosition(device) {
-  return newest(device.last, device.fix);
+  return device.fix ?? device.last;
 }
 
-/** Time of the newest known position (epoch ms) or null. */
+/** When the device was last heard (epoch ms), or null. */
 export function lastSeen(device) {
-  return lastPosition(device)?.t ?? null;
+  return device.heardT;
 }
 
 /** Where the device is drawn, or null.
  *
- * A device that has left the view is not drawn at its old place, until the roster
- * knows a newer one; a lost or stopped one stays where it was last seen. */
+ * In view, frames alone decide: the roster is seconds behind. A device that has left
+ * the view is not drawn at its old place until the roster tells its new one; a lost or
+ * stopped one stays where it was last seen. */
 export function drawnPosition(device) {
-  if (device.fix) return newest(device.last, device.fix);
-  const { last } = device;
-  if (!last) return null;
-  return last.t > device.goneT || isSettled(device.state) ? last : null;
+  if (device.fix) return device.fix;
+  return device.left && !isSettled(device.state) ? null : device.last;
 }

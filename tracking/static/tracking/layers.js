@@ -54,7 +54,7 @@ function nameLayer(id, { minzoom = 0, filter, overlap = false, below = 11 }) {
     layout: {
       "icon-image": ["concat", "device:", ["get", "name"]],
       "icon-anchor": "top", "icon-offset": [0, below],
-      "icon-allow-overlap": overlap, "icon-ignore-placement": overlap,
+      "icon-allow-overlap": overlap,
     },
   };
 }

@@ -45,8 +45,9 @@ export class DeviceList {
   }
 
   /** The roster has arrived: from now on an empty list means that there is nobody. */
-  loaded() {
+  loaded(counts) {
     this.#loaded = true;
+    this.#count(counts);
     this.#filter();
   }
 
@@ -111,6 +112,7 @@ export class DeviceList {
       shown += fits;
     }
     const nobody = this.#rows.size === 0;
+    this.#root("rows").hidden = shown === 0;
     this.#root("empty").hidden = !(nobody && this.#loaded);
     this.#root("waiting").hidden = !(nobody && !this.#loaded);
     this.#root("nothing").hidden = nobody || shown > 0;

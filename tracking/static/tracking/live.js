@@ -29,7 +29,7 @@ const socket = new LiveSocket(socketUrl(), {
   onState: showConnection,
   onHello: ({ now }) => clock.sync(now),
   onFrame: (frame) => { devices.applyFrame(frame, clock.now()); remember(frame.items); changed(); fitOnce(); },
-  onRoster: (roster) => { devices.applyRoster(roster, clock.now()); list.loaded(); changed(); fitOnce(); },
+  onRoster: (roster) => { devices.applyRoster(roster, clock.now()); list.loaded(devices.counts()); changed(); fitOnce(); },
   onEvent: (event) => { devices.applyEvent(event, clock.now()); changed(); },
   onError: ({ reason, detail }) => notice(detail || reason),
 });
@@ -180,6 +180,7 @@ async function startMap() {
   } catch (error) {
     console.warn("No map:", error);
     byId("no-map").hidden = false;
+    byId("fit").hidden = true;
     return socket.watch(null, 0);
   }
   drawing = new Drawing(devices, map);

@@ -1,0 +1,211 @@
+"""The websockets: DeviceConsumer takes fixes in, MapConsumer lets frames out.
+
+Protocol only. Both have a receive loop of their own and no channel layer, because the
+stock dispatch makes a thread hop for every message. Before them: a phone or a map page.
+After them: `tracking.ingest` and `tracking.hub`.
+"""
+
+import asyncio
+import logging
+from math import isfinite
+from typing import Any
+
+import orjson
+from channels.consumer import AsyncConsumer
+from channels.db import database_sync_to_async
+from django.db import DatabaseError, InterfaceError
+
+from tracking import auth, doors, ingest
+from tracking.fixes import InvalidFix
+from tracking.hub import hub
+from tracking.ingest import now_ms
+from tracking.protocols import native
+from tracking.watchers import NOT_LOGGED_IN, Watcher
+
+logger = logging.getLogger(__name__)
+
+SUBPROTOCOL = "drover.v1"
+TOKEN_PROTOCOL = "bearer."  # noqa: S105 (the start of a subprotocol name)
+MOST_TEXT = 16 * 1024
+MOST_BATCH_TEXT = 64 * 1024
+HEARTBEAT_S = 60
+FORBIDDEN = 4403
+BAD_DATA, TOO_BIG, TRY_LATER = 1003, 1009, 1013
+
+
+class MapConsumer(AsyncConsumer):
+    """`/ws/map/`: hello, then rosters, events and numbered frames."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        headers = dict(scope["headers"])
+        if not auth.is_same_origin(headers):
+            # Closing before the handshake is done answers 403.
+            await send({"type": "websocket.close", "code": FORBIDDEN})
+            return
+        await send({"type": "websocket.accept"})
+        try:
+            viewer = await database_sync_to_async(auth.viewer)(headers)
+        except (DatabaseError, InterfaceError):
+            await send({"type": "websocket.close", "code": TRY_LATER})
+            return
+        if viewer is None:
+            await send({"type": "websocket.close", "code": NOT_LOGGED_IN})
+            return
+        await self._watch(Watcher(*viewer, send), receive, send)
+
+    async def _watch(self, watcher: Watcher, receive: Any, send: Any) -> None:
+        try:
+            await hub().join(watcher)
+            while (message := await receive())["type"] != "websocket.disconnect":
+                self._take(watcher, message.get("text") or "")
+        except TimeoutError:
+            await send({"type": "websocket.close", "code": TRY_LATER})
+        except asyncio.CancelledError:
+            if not watcher.is_closing:
+                raise
+        finally:
+            hub().leave(watcher)
+
+    def _take(self, watcher: Watcher, text: str) -> None:
+        try:
+            _obey(watcher, native.decode(text[:MOST_TEXT]))
+        except InvalidFix as error:
+            watcher.push({"type": "websocket.send", "text": _error(error)})
+
+
+class DeviceConsumer(AsyncConsumer):
+    """`/ws/device/`: fixes, start, stop and ping of the device that a token names."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.send_raw = send
+        await receive()
+        self.token = auth.bearer(dict(scope["headers"])) or _offered(scope)
+        protocol = SUBPROTOCOL if SUBPROTOCOL in scope.get("subprotocols", []) else None
+        await send({"type": "websocket.accept", "subprotocol": protocol})
+        try:
+            device = await auth.identify(self.token) if self.token else None
+        except ingest.Unavailable:
+            await send({"type": "websocket.close", "code": TRY_LATER})
+            return
+        if device is None:
+            await self.close_revoked()
+            return
+        await self._hello(device)
+        hub().device_sockets.add(self)
+        hub().ensure_running()
+        try:
+            while (message := await receive())["type"] != "websocket.disconnect":
+                if not await self._take(device, message.get("text")):
+                    return
+        finally:
+            hub().device_sockets.discard(self)
+
+    async def close_revoked(self) -> None:
+        await self.send_raw({"type": "websocket.close", "code": NOT_LOGGED_IN})
+
+    async def _hello(self, device: auth.Identity) -> None:
+        await self._send(
+            type="hello",
+            device=str(device.id),
+            name=device.name,
+            min_distance_m=10,
+            heartbeat_s=HEARTBEAT_S,
+            now=now_ms(),
+        )
+
+    async def _take(self, device: auth.Identity, text: str | None) -> bool:
+        """Answer one message; False when the socket was closed for it."""
+        if text is None or len(text) > MOST_BATCH_TEXT:
+            code = BAD_DATA if text is None else TOO_BIG
+            await self.send_raw({"type": "websocket.close", "code": code})
+            return False
+        message: dict[str, Any] = {}
+        try:
+            message = native.decode(text)
+            answer = await _answer(device, message, len(text))
+            await self._send(type="ack", id=message.get("id"), **answer)
+        except InvalidFix as error:
+            doors.count_invalid("native", error)
+            await self._refuse(error, message)
+        except ingest.Unavailable as error:
+            away = InvalidFix("unavailable", f"{error}. Keep it and send it again.")
+            await self._refuse(away, message)
+        return True
+
+    async def _refuse(self, error: InvalidFix, message: dict[str, Any]) -> None:
+        text = _error(error, message.get("id"))
+        await self.send_raw({"type": "websocket.send", "text": text})
+
+    async def _send(self, **content: Any) -> None:
+        text = orjson.dumps(content).decode()
+        await self.send_raw({"type": "websocket.send", "text": text})
+
+
+def _obey(watcher: Watcher, message: dict[str, Any]) -> None:
+    match message.get("type"):
+        case "ack":
+            watcher.acknowledge(_whole(message.get("n")))
+        case "watch":
+            watcher.look_at(_viewport(message.get("viewport")))
+        case _:
+            raise InvalidFix("bad_type", "Send watch or ack.")
+
+
+async def _answer(
+    device: auth.Identity, message: dict[str, Any], size: int
+) -> dict[str, Any]:
+    if size > MOST_TEXT and message.get("type") != "fixes":
+        raise InvalidFix("too_big", "At most 16 KiB, and 64 KiB for fixes.")
+    match message.get("type"):
+        case "fix":
+            [outcome] = await ingest.accept(device, [native.fix(message)])
+            return {"result": outcome.text}
+        case "fixes":
+            return {"results": await doors.accept_batch(device, message.get("fixes"))}
+        case "start":
+            await ingest.start(device)
+            return {"result": "accepted"}
+        case "stop":
+            last = message.get("fix")
+            final = None if last is None else native.fix(last)
+            return {"result": await ingest.stop(device, final)}
+        case "ping":
+            await ingest.touch(device)
+            return {"result": "accepted"}
+    raise InvalidFix("bad_type", "Send fix, fixes, start, stop or ping.")
+
+
+def _error(error: InvalidFix, message_id: Any = None) -> str:
+    content = {"type": "error", "reason": error.reason, "detail": error.detail}
+    if message_id is not None:
+        content["id"] = message_id
+    return orjson.dumps(content).decode()
+
+
+def _offered(scope: Any) -> str:
+    """The token among a browser's subprotocols; it is never echoed."""
+    for name in scope.get("subprotocols", []):
+        if name.startswith(TOKEN_PROTOCOL):
+            return str(name.removeprefix(TOKEN_PROTOCOL))
+    return ""
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidFix("bad_ack", "n must be the number of a frame.")
+    return value
+
+
+def _viewport(value: Any) -> tuple[float, float, float, float] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 4:
+        raise InvalidFix("bad_viewport", "viewport must be [west, south, east, north].")
+    for number in value:
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise InvalidFix("bad_viewport", "viewport must hold four numbers.")
+        if not isfinite(number) or abs(number) > 1e6:
+            raise InvalidFix("bad_viewport", "viewport must be in degrees.")
+    west, south, east, north = (float(number) for number in value)
+    return west, min(south, north), east, max(south, north)
