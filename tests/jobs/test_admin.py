@@ -122,9 +122,9 @@ def test_the_button_on_a_job_page_takes_only_a_post_of_who_may_run_it(client, sc
 def test_pause_and_resume_need_their_permission_and_are_logged(client, schedule):
     staff(client, "view_joblease", "pause_job")
     assert "is paused" in press(client, JOBS, "pause", KEY)
-    assert JobLease.objects.get().paused
+    assert JobLease.objects.get(pk=KEY).paused
     assert "is resumed" in press(client, JOBS, "resume", KEY)
-    assert not JobLease.objects.get().paused
+    assert not JobLease.objects.get(pk=KEY).paused
     assert User.objects.get().logentry_set.count() == 2
     assert "is queued" not in press(client, JOBS, "run_now", KEY)
 

@@ -18,6 +18,12 @@ TASK = "tests.beat_task"
 HOUR = timedelta(hours=1)
 
 
+@pytest.fixture(autouse=True)
+def _only_our_schedules():
+    """Apps seed theirs after each migrate."""
+    PeriodicTask.objects.all().delete()
+
+
 @pytest.fixture
 def sent(monkeypatch):
     """Messages as they would reach the broker, instead of a broker."""
