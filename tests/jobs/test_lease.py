@@ -1,8 +1,9 @@
 """A run from claim to release, seen in the database and in Redis."""
 
 import pytest
+from django.db import OperationalError, connection
 
-from project.jobs.lease import Held, hold
+from project.jobs.lease import Held, StaleFence, hold
 from project.jobs.lock import seconds_left
 from project.jobs.models import JobLease, JobRun, State
 
@@ -52,3 +53,23 @@ def test_a_fenced_write_is_a_transaction_of_the_newest_run():
     with held() as lease, lease.fenced():
         JobLease.objects.create(job_key="other", name="other")
     assert JobLease.objects.filter(job_key="other").exists()
+
+
+def test_a_session_that_ends_inside_a_batch_fails_the_run_and_writes_nothing():
+    with pytest.raises(OperationalError), held() as lease:  # noqa: PT012
+        with lease.fenced():
+            JobLease.objects.create(job_key="other", name="other")
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    assert not JobLease.objects.filter(job_key="other").exists()
+    run = JobRun.objects.get()
+    assert (run.state, run.finished_at is not None) == (State.FAILED, True)
+    assert seconds_left(KEY) is None
+
+
+def test_a_newer_fence_refuses_the_batch_and_the_run_is_lost():
+    with pytest.raises(StaleFence), held() as lease:  # noqa: PT012
+        JobLease.objects.filter(pk=KEY).update(fence=lease.fence + 1)
+        with lease.fenced():
+            pytest.fail("a stale run wrote")
+    assert JobRun.objects.get().state == State.LOST
