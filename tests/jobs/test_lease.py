@@ -56,11 +56,10 @@ def test_a_fenced_write_is_a_transaction_of_the_newest_run():
 
 
 def test_a_session_that_ends_inside_a_batch_fails_the_run_and_writes_nothing():
-    with pytest.raises(OperationalError), held() as lease:  # noqa: PT012
-        with lease.fenced():
-            JobLease.objects.create(job_key="other", name="other")
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(OperationalError), held() as lease, lease.fenced():  # noqa: PT012
+        JobLease.objects.create(job_key="other", name="other")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     assert not JobLease.objects.filter(job_key="other").exists()
     run = JobRun.objects.get()
     assert (run.state, run.finished_at is not None) == (State.FAILED, True)
