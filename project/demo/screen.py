@@ -44,9 +44,8 @@ def status(figures: Figures | None, seconds: float) -> str:
     """One line: how long, and what happened on each path."""
     if figures is None:
         return f"{clock(seconds)}  the web process does not answer"
-    succeeded = figures.runs.get("succeeded", 0)
     return (
-        f"{clock(seconds)}  imports {succeeded} runs, {sum(figures.products.values()):,} rows"
+        f"{clock(seconds)}  {sum(figures.imports.values())} imports, {sum(figures.products.values()):,} rows"
         f"  ·  events {sum(figures.events.values()):,}, {figures.dead_letters} dead letters"
         f"  ·  fixes {sum(figures.fixes.values()):,}"
         f"  ·  {figures.watchers} watching, {figures.frames:,} frames"
@@ -91,6 +90,7 @@ def print_report(console: Console, figures: Figures, died: Mapping[str, int]) ->
     for label, value in (
         ("job runs", _by_outcome(figures.runs)),
         ("ticks another process had", f"{figures.duplicates:,}"),
+        ("imports", _by_outcome(figures.imports)),
         ("product rows", _by_outcome(figures.products)),
         ("events handled", _by_outcome(figures.events)),
         ("dead letters", f"{figures.dead_letters:,}"),
