@@ -15,6 +15,7 @@ MODEL_ORDER = [
     *("DeadLetter", "Subscription", "Cursor", "InboxMessage", "HandledMessage"),
     *("Device", "Fleet", "Grant", "DeviceToken", "Position"),
 ]
+RENAMED = {"PeriodicTask": "Schedules"}
 # Schedules belong to the jobs that they start.
 SHOWN_UNDER = {"django_celery_beat": "jobs"}
 
@@ -43,6 +44,8 @@ class DroverAdminSite(AdminSite):
                     "name": apps.get_app_config(target).verbose_name,
                 }
         for group in groups.values():
+            for model in group["models"]:
+                model["name"] = RENAMED.get(model["object_name"], model["name"])
             group["models"].sort(key=_model_position)
         return sorted(groups.values(), key=_position)
 
