@@ -49,29 +49,13 @@ def status_of(job: JobLease) -> JobStatus:
 
 @admin.register(JobLease)
 class JobAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
-    list_display = (
-        "job_key",
-        "now",
-        "last_run",
-        "last_success",
-        "schedule",
-        "next_run",
-        "holder",
-        "fence",
-    )
+    list_display = ("job", "now", "outcome", "next_run", "fence")
     list_filter = ("paused", "name")
     search_fields = ("job_key",)
     actions = ("run_now", "pause", "resume")
-    fields = (
-        ("now", "holder"),
-        ("last_run", "last_success"),
-        ("schedule", "next_run"),
-        ("fence", "paused"),
-        "recent_runs",
-    )
-    readonly_fields = (
-        *("now", "holder", "last_run", "last_success", "schedule", "next_run"),
-        *("fence", "paused", "recent_runs"),
+    readonly_fields = fields = (
+        *("now", "last_run", "last_success", "schedule", "next_run"),
+        *("fence", "recent_runs"),
     )
 
     class Media:
@@ -80,16 +64,25 @@ class JobAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return JobChangeList
 
+    @admin.display(description="job", ordering="job_key")
+    def job(self, job: JobLease) -> SafeString:
+        return badges.with_note(job.job_key, self.schedule(job))
+
     @admin.display(description="now")
     def now(self, job: JobLease) -> SafeString:
         status = status_of(job)
+        if status.running is None:
+            if job.paused:
+                return badges.badge("warn", "‖", "paused")
+            return badges.badge("quiet", "·", "waiting")
+        running = status.running
+        badge = badges.state_badge(running)
         if status.is_stale:
-            return badges.badge("bad", "☠", "no heartbeat")
-        if status.running:
-            return badges.state_badge(status.running)
-        if job.paused:
-            return badges.badge("warn", "⏸", "paused")
-        return badges.badge("quiet", "·", "waiting")
+            badge = badges.badge("bad", "☠", "no heartbeat")
+        since = format_html(
+            "{}, since {}", running.holder, badges.moment(running.started_at)
+        )
+        return badges.with_note(badge, since)
 
     @admin.display(description="last outcome")
     def last_run(self, job: JobLease) -> SafeString | str:
@@ -100,27 +93,23 @@ class JobAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
         url = reverse("admin:jobs_jobrun_change", args=[last.pk])
         return format_html('<a href="{}">{}</a> {}', url, badges.state_badge(last), age)
 
+    @admin.display(description="last outcome")
+    def outcome(self, job: JobLease) -> SafeString:
+        success = self.last_success(job)
+        note = format_html("last success {}", success) if success != "-" else ""
+        return badges.with_note(self.last_run(job), note)
+
     @admin.display(description="last success")
     def last_success(self, job: JobLease) -> SafeString | str:
         return badges.moment(status_of(job).last_success)
 
-    @admin.display(description="schedule", empty_value="by hand only")
+    @admin.display(description="schedule")
     def schedule(self, job: JobLease) -> str:
         return status_of(job).schedule_text or "by hand only"
 
     @admin.display(description="next run")
     def next_run(self, job: JobLease) -> SafeString | str:
         return badges.moment(status_of(job).next_tick)
-
-    @admin.display(description="held by")
-    def holder(self, job: JobLease) -> SafeString | str:
-        running = status_of(job).running
-        if running is None:
-            return "nobody"
-        since = badges.moment(running.started_at)
-        return format_html(
-            '<span class="holder">{}, since {}</span>', running.holder, since
-        )
 
     @admin.display(description="newest runs")
     def recent_runs(self, job: JobLease) -> SafeString | str:

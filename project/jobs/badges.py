@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince, timeuntil
 
 from project.jobs.models import JobRun, State
 
@@ -22,11 +21,11 @@ LOOKS: dict[str, tuple[str, str]] = {
     State.LOST: ("✗", "bad"),
     State.STALLED: ("✗", "bad"),
     State.ABANDONED: ("☠", "bad"),
-    State.SKIPPED: ("⤼", "quiet"),
+    State.SKIPPED: ("↷", "quiet"),
     State.MISSED: ("∅", "warn"),
-    State.EXPIRED: ("⌛", "warn"),
+    State.EXPIRED: ("◷", "warn"),
     State.STORE_DOWN: ("⚡", "bad"),
-    State.COALESCED: ("⤼", "quiet"),
+    State.COALESCED: ("↷", "quiet"),
 }
 
 
@@ -40,17 +39,31 @@ def state_badge(run: JobRun) -> SafeString:
 
 
 def moment(at: datetime | None) -> SafeString | str:
-    """`3 minutes ago` or `in 20 s`; the exact instant on hover."""
+    """`3 min ago` or `in 20 s`; the exact instant on hover."""
     if at is None:
         return "-"
     seconds = (at - timezone.now()).total_seconds()
-    if abs(seconds) < 60:
-        span = f"{abs(seconds):.0f} s"
-    else:
-        span = timeuntil(at, depth=1) if seconds > 0 else timesince(at, depth=1)
+    span = _span(abs(seconds))
     text = f"in {span}" if seconds > 0 else f"{span} ago"
-    exact = f"{at.astimezone(timezone.get_current_timezone()):%Y-%m-%d %H:%M:%S.%f %Z}"
-    return format_html('<span title="{}">{}</span>', exact, text)
+    return format_html('<span title="{}">{}</span>', _exact(at), text)
+
+
+def exact(at: datetime | None) -> SafeString | str:
+    """`2026-12-01 15:14:00.000 UTC`, its age beside it."""
+    return format_html("{} ({})", _exact(at), moment(at)) if at else "-"
+
+
+def _exact(at: datetime) -> str:
+    local = at.astimezone(timezone.get_current_timezone())
+    return f"{local:%Y-%m-%d %H:%M:%S}.{local.microsecond // 1000:03} {local:%Z}"
+
+
+def _span(seconds: float) -> str:
+    """Whole units, the largest that fits: `20 s`, `3 min`, `5 h`, `2 d`."""
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def duration(span: timedelta | None) -> str:
@@ -63,6 +76,11 @@ def duration(span: timedelta | None) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def with_note(main: object, note: object) -> SafeString:
+    """A value and, on the next line in small print, what belongs to it."""
+    return format_html('{}<div class="note">{}</div>', main, note)
 
 
 def counts(run: JobRun) -> SafeString | str:

@@ -3,8 +3,6 @@
 Before it: `claim`, `heartbeat` and `lease` wrote the rows.
 """
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest
@@ -36,40 +34,20 @@ class ReadOnly:
 
 @admin.register(JobRun)
 class JobRunAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
-    list_display = (
-        "badge",
-        "job_key",
-        "when",
-        "trigger",
-        "attempt",
-        "took",
-        "counted",
-        "who_and_why",
-    )
+    list_display = ("badge", "job_key", "when", "took", "what")
     list_display_links = ("badge", "job_key")
     list_filter = ("state", "trigger", "job_key")
     search_fields = ("^job_key", "holder", "reason")
     search_help_text = "Start of a job's name, a host, or words of a reason"
     show_full_result_count = False
-    fields = (
-        ("badge", "job_key"),
-        ("tick", "trigger", "attempt"),
-        ("started_at", "finished_at", "took"),
-        "reason",
-        "counted",
-        ("holder", "heartbeat_at"),
-        ("fence", "ttl_seconds"),
+    readonly_fields = fields = (
+        *("badge", "job_key", "tick_at", "trigger", "attempt"),
+        *("began", "ended", "took", "reason", "counted", "holder", "heartbeat"),
+        *("fence", "ttl_seconds"),
     )
 
     class Media:
         css = STYLE
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return [
-            *("badge", "job_key", "tick", "trigger", "attempt", "started_at"),
-            *("finished_at", "took", "reason", "counted", "holder", "heartbeat_at"),
-            *("fence", "ttl_seconds"),
-        ]
 
     @admin.display(description="state", ordering="state")
     def badge(self, run: JobRun) -> SafeString:
@@ -77,8 +55,12 @@ class JobRunAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="tick", ordering="tick")
     def when(self, run: JobRun) -> SafeString:
+        notes = [run.get_trigger_display()]
+        if run.attempt > 1:
+            notes.append(f"attempt {run.attempt}")
         exact = f"{run.tick:%d %b %H:%M:%S}"
-        return format_html("{} ({})", exact, badges.moment(run.tick))
+        age = format_html("{}, {}", badges.moment(run.tick), ", ".join(notes))
+        return badges.with_note(exact, age)
 
     @admin.display(description="took")
     def took(self, run: JobRun) -> str:
@@ -88,7 +70,24 @@ class JobRunAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     def counted(self, run: JobRun) -> SafeString | str:
         return badges.counts(run)
 
-    @admin.display(description="by whom, why")
-    def who_and_why(self, run: JobRun) -> SafeString | str:
-        parts = [part for part in (run.reason[:160], run.holder) if part]
-        return format_html('<span class="holder">{}</span>', " · ".join(parts) or "-")
+    @admin.display(description="what happened, and where")
+    def what(self, run: JobRun) -> SafeString:
+        numbers = badges.counts(run) if run.counts else ""
+        told = format_html("{} {}", numbers, run.reason[:160])
+        return badges.with_note(told, run.holder)
+
+    @admin.display(description="tick")
+    def tick_at(self, run: JobRun) -> SafeString | str:
+        return badges.exact(run.tick)
+
+    @admin.display(description="started")
+    def began(self, run: JobRun) -> SafeString | str:
+        return badges.exact(run.started_at)
+
+    @admin.display(description="finished")
+    def ended(self, run: JobRun) -> SafeString | str:
+        return badges.exact(run.finished_at)
+
+    @admin.display(description="last heartbeat")
+    def heartbeat(self, run: JobRun) -> SafeString | str:
+        return badges.exact(run.heartbeat_at)

@@ -11,6 +11,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django_celery_beat import admin as stock
 from django_celery_beat.models import (
@@ -39,7 +40,7 @@ admin.site.unregister(SolarSchedule)
 
 @admin.register(PeriodicTask)
 class ScheduleAdmin(stock.PeriodicTaskAdmin):  # type: ignore[misc]
-    list_display = ("name", "is_on", "when", "next_run", "last_sent", "task", "kwargs")
+    list_display = ("name", "is_on", "when", "next_run", "what")
     list_filter = ("enabled", "task")
     date_hierarchy = None
     actions = ("run_tasks", "enable_tasks", "disable_tasks")
@@ -70,13 +71,17 @@ class ScheduleAdmin(stock.PeriodicTaskAdmin):  # type: ignore[misc]
     def when(self, row: PeriodicTask) -> str:
         return words(row)
 
+    @admin.display(description="starts", ordering="task")
+    def what(self, row: PeriodicTask) -> SafeString:
+        return badges.with_note(row.task, row.kwargs)
+
     @admin.display(description="next run")
     def next_run(self, row: PeriodicTask) -> SafeString | str:
-        return badges.moment(next_run(row, timezone.now()) if row.enabled else None)
-
-    @admin.display(description="last sent", ordering="last_run_at")
-    def last_sent(self, row: PeriodicTask) -> SafeString | str:
-        return badges.moment(row.last_run_at)
+        following = next_run(row, timezone.now()) if row.enabled else None
+        sent = ""
+        if row.last_run_at:
+            sent = format_html("sent {}", badges.moment(row.last_run_at))
+        return badges.with_note(badges.moment(following), sent)
 
     def save_model(
         self, request: HttpRequest, obj: PeriodicTask, form: Any, change: bool

@@ -50,7 +50,7 @@ def test_a_job_is_listed_with_its_schedule_before_it_ever_ran(admin_client, sche
     assert KEY in page
     assert "every 3600 seconds" in page
     assert "never ran" in page
-    assert "nobody" in page
+    assert "waiting" in page
 
 
 def test_the_page_of_jobs_says_what_ran_last_and_who_holds_it_now(
