@@ -80,7 +80,7 @@ def test_what_did_not_move_still_makes_an_older_fix_late():
 def test_a_state_survives_its_redis_hash():
     state = replace(state_after(HERE), cell="1/2", fragment='{"a":"b c"}', stopped=True)
     fields = to_fields(state)
-    pairs = dict(zip(fields[::2], map(str, fields[1::2]), strict=True))
+    pairs = dict(zip(map(str, fields[::2]), map(str, fields[1::2]), strict=True))
     assert from_fields(pairs) == state
     assert from_fields({}) == State()
 

@@ -1,6 +1,7 @@
 """The one door: live keys, buffer and outcomes, on a real Redis and PostgreSQL."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import override_settings
@@ -37,6 +38,7 @@ def test_every_live_key_dies_after_two_minutes_without_a_word(device):
     client = live.sync_redis()
     assert 110 < client.ttl(keys.live(device.fleet_id, device.pk)) <= 120
     deadline = client.zscore(keys.active(device.fleet_id), str(device.pk))
+    assert deadline is not None
     left_s = deadline / 1000 - timezone.now().timestamp()
     assert 110 < left_s <= 121
 
@@ -129,7 +131,7 @@ def test_a_flush_writes_each_fix_once_and_the_device_s_last_position(device):
 def test_written_twice_is_stored_once(device):
     texts(device, make_fix(), make_fix(5, steps=9))
     stream = keys.buffer(device.fleet_id)
-    entries = live.sync_redis().xrange(stream)
+    entries: Any = live.sync_redis().xrange(stream)
     assert history.flush(device.fleet_id) == 2
     for _entry_id, fields in entries:
         live.sync_redis().xadd(stream, fields)
