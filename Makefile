@@ -88,4 +88,4 @@ node_modules/.stamp: package.json package-lock.json | $(BIN)/python
 	@touch $@
 
 browser: setup-dev
-	@$(BIN)/python -m tests.browser.chromium
+	@$(BIN)/python -m tests.browser.install

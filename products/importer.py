@@ -51,34 +51,41 @@ def import_source(source: Source, lease: Lease) -> ImportRun:
     Raises ImportFailed when the source could not be read, StopRun when the lease is
     lost or the process shuts down: then the job run says how it ended.
     """
-    run = ImportRun.objects.create(source=source, job_run=lease.run, mode=source.mode)
     tally = tally_for(source)
+    run = ImportRun.objects.create(source=source, job_run=lease.run, mode=source.mode)
+    try:
+        outcome, error = read_and_write(run, tally, lease)
+    except StopRun as stop:
+        tally.drop_unsettled()
+        finish(run, lease, tally, "", str(stop))
+        raise
+    except Exception as bug:
+        # The record of a run must not hide why it failed.
+        tally.drop_unsettled()
+        with suppress(DatabaseError):
+            finish(run, lease, tally, Outcome.FAILED, f"{type(bug).__name__}: {bug}")
+        raise
+    finish(run, lease, tally, outcome, error)
+    if outcome == Outcome.FAILED:
+        raise ImportFailed(run)
+    return run
+
+
+def read_and_write(run: ImportRun, tally: Tally, lease: Lease) -> tuple[str, str]:
+    """The whole source, page by page; (outcome, error) of how that went."""
+    source = run.source
     try:
         with open_reader(source, lease.check, etag=known_etag(source)) as reader:
             try:
                 walk(reader, tally, partial(write_page, run, tally, lease))
             finally:
                 note_cost(run, reader)
-        outcome, error = verdict(source, reader, tally)
-        remember_etag(source, reader)
+    except SourceDeferred as failure:
+        return Outcome.DEFERRED, str(failure)
     except SourceFailed as failure:
-        deferred = isinstance(failure, SourceDeferred)
-        outcome = Outcome.DEFERRED if deferred else Outcome.FAILED
-        error = str(failure)
-    except StopRun as stop:
-        tally.drop_unsettled()
-        finish(run, tally, "", str(stop))
-        raise
-    except Exception as bug:
-        # The record of a run must not hide why it failed.
-        tally.drop_unsettled()
-        with suppress(DatabaseError):
-            finish(run, tally, Outcome.FAILED, f"{type(bug).__name__}: {bug}")
-        raise
-    finish(run, tally, outcome, error)
-    if outcome == Outcome.FAILED:
-        raise ImportFailed(run)
-    return run
+        return Outcome.FAILED, str(failure)
+    remember_etag(source, reader)
+    return verdict(source, reader, tally)
 
 
 def walk(reader: Reader, tally: Tally, write: Write) -> None:
@@ -99,10 +106,9 @@ def write_page(
     fetched_at: datetime,
 ) -> Outcomes:
     lease.check()
-    keep_issues(run, tally)
-    outcomes = upsert(run.source, records, fenced=lease.fenced, fetched_at=fetched_at)
     lease.progress(**tally.counts)
-    return outcomes
+    keep_issues(run, tally)
+    return upsert(run.source, records, fenced=lease.fenced, fetched_at=fetched_at)
 
 
 @contextmanager
@@ -147,7 +153,8 @@ def verdict(source: Source, reader: Reader, tally: Tally) -> tuple[str, str]:
     counts = tally.counts
     if reader.not_modified:
         return Outcome.NOT_MODIFIED, ""
-    if not counts["seen"] and source.products.exists():
+    is_snapshot = source.mode == Source.Mode.SNAPSHOT
+    if is_snapshot and not counts["seen"] and source.products.exists():
         return Outcome.BLOCKED, "The source sent nothing at all; nothing was changed."
     if counts["seen"] and counts["invalid"] == counts["seen"]:
         return Outcome.FAILED, "Every row was refused; see the row issues."
@@ -180,9 +187,12 @@ def keep_issues(run: ImportRun, tally: Tally) -> None:
     )
 
 
-def finish(run: ImportRun, tally: Tally, outcome: str, error: str) -> None:
+def finish(
+    run: ImportRun, lease: Lease, tally: Tally, outcome: str, error: str
+) -> None:
     """Close the run's record; the counts are proved to sum first."""
     keep_issues(run, tally)
+    lease.progress(**tally.counts)
     for name, value in tally.proved().items():
         setattr(run, name, value)
     run.outcome, run.error, run.finished_at = outcome, error, timezone.now()

@@ -73,6 +73,8 @@ class Source(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         # Another address or mapping: what the old one answered means nothing now.
         self.etag = ""
+        if kwargs.get("update_fields") is not None:
+            kwargs["update_fields"] = {*kwargs["update_fields"], "etag"}
         super().save(*args, **kwargs)
 
     def clean(self) -> None:

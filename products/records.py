@@ -48,8 +48,8 @@ class ProductRecord(NamedTuple):
 
     def content_hash(self) -> bytes:
         """16 bytes, equal exactly when every field is equal."""
-        values = [HASH_VERSION, *(_plain(value) for value in self)]
-        return hashlib.blake2b(orjson.dumps(values), digest_size=16).digest()
+        content = orjson.dumps((HASH_VERSION, *self), default=_price)
+        return hashlib.blake2b(content, digest_size=16).digest()
 
 
 FIELDS = ProductRecord._fields[1:]
@@ -185,8 +185,6 @@ def _dig(row: Any, path: list[str]) -> Any:
     return row
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        # 9.9 and 9.90 are one price: numeric compares by value, so must the hash.
-        return format(value.normalize(), "f")
-    return value.isoformat() if isinstance(value, datetime) else value
+def _price(value: Decimal) -> str:
+    # 9.9 and 9.90 are one price: numeric compares by value, so must the hash.
+    return format(value.normalize(), "f")

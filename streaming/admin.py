@@ -135,13 +135,20 @@ class CursorAdmin(ReadOnlyAdmin):
         "__str__",
         "incarnation",
         "next_offset",
-        "log_end",
+        "end",
         "lag",
         "moved",
         "sampled",
     )
     list_filter = ("incarnation__subscription",)
     list_select_related = ("incarnation__subscription",)
+
+    @admin.display(description="end of the log", ordering="log_end")
+    def end(self, cursor: Cursor) -> str:
+        """As sampled, but never before what was read since then."""
+        if cursor.log_end is None:
+            return "-"
+        return str(max(cursor.log_end, cursor.next_offset))
 
     @admin.display(
         description="lag", ordering=Coalesce("log_end", 0) - F("next_offset")

@@ -201,6 +201,12 @@ class StreamConsumer:
         if fresh:
             self.idle_since = time.monotonic()
             self._pause_or_resume()
+            logger.info(
+                "Reading %d more partitions, %d in all.",
+                len(fresh),
+                len(self.places),
+                extra={"action": "partitions_placed"},
+            )
 
     def _moved(self, spot: Spot, place: Place) -> bool:
         return self.places[spot].incarnation_id != place.incarnation_id
@@ -242,7 +248,7 @@ class StreamConsumer:
                 "No answer from the database at DATABASE_URL=%s: %s. %d records are"
                 " held, polling goes on.",
                 _database(),
-                str(error).splitlines()[0],
+                str(error).partition("\n")[0],
                 len(self.batch),
                 extra={"action": "database_unavailable"},
             )

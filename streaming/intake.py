@@ -7,9 +7,9 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from django.db import connection, transaction
+from django.db import DataError, connection, transaction
 from psycopg.types.json import Jsonb
 
 from streaming import burial
@@ -52,6 +52,13 @@ class Recorded:
     lanes: set[int] = field(default_factory=set)
     next_offsets: dict[Spot, int] = field(default_factory=dict)
 
+    def add(self, other: "Recorded") -> None:
+        self.ready += other.ready
+        self.dead += other.dead
+        self.dropped += other.dropped
+        self.lanes |= other.lanes
+        self.next_offsets |= other.next_offsets
+
 
 def key_hash(key: bytes) -> int:
     """64 bits, signed: what an index takes of a key of any length."""
@@ -72,11 +79,27 @@ def lane_of(place: Place, record: Record) -> tuple[int, int | None]:
     return place.subscription_id * LANES + number % LANES, order
 
 
-def record(arrivals: Iterable[Arrival]) -> Recorded:
-    """Keep a batch: rows and cursors in one transaction.
+def record(arrivals: Sequence[Arrival]) -> Recorded:
+    """Keep a batch; a record that the database refuses is kept as what is known of it.
+
+    Raises django.db.Error when the database is away, and then nothing was kept.
+    """
+    try:
+        return _record(arrivals)
+    except DataError:
+        if len(arrivals) == 1:
+            return _record([_without_content(arrivals[0])])
+    result = Recorded()
+    for arrival in arrivals:
+        result.add(record([arrival]))
+    return result
+
+
+def _record(arrivals: Iterable[Arrival]) -> Recorded:
+    """Rows and cursors in one transaction.
 
     The row locks of the cursors are the fence: whoever comes second finds them moved and
-    inserts nothing. Raises OperationalError, and then nothing was kept.
+    inserts nothing.
     """
     result = Recorded()
     ordered = sorted(arrivals, key=lambda a: (a.place.cursor_id, a.record.offset))
@@ -133,7 +156,9 @@ def _move_cursors(next_offsets: dict[int, int]) -> None:
 def _insert_ready(arrivals: Sequence[Arrival], result: Recorded) -> None:
     if not arrivals:
         return
-    with connection.cursor() as sql, sql.copy(COPY) as copy:
+    # The end of a COPY raises past Django's cursor: its errors are wrapped here.
+    wrap = connection.wrap_database_errors
+    with wrap, connection.cursor() as sql, sql.copy(COPY) as copy:
         copy.set_types(COPY_TYPES)
         for arrival in arrivals:
             row = _row(arrival)
@@ -175,6 +200,19 @@ def _row(arrival: Arrival) -> InboxMessage:
         ],
         ts_ms=record.ts_ms,
     )
+
+
+def _without_content(arrival: Arrival) -> Arrival:
+    """A poison record must never stop its partition, nor vanish."""
+    value = arrival.record.value or b""
+    digest = hashlib.sha256(value).hexdigest()
+    failure = Failure(
+        "unstorable",
+        detail=f"The database refused it. Its value had {len(value)} bytes, SHA-256"
+        f" {digest}.",
+    )
+    bare = replace(arrival.record, value=None, headers=[], ts_ms=-1)
+    return Arrival(arrival.place, bare, failure)
 
 
 def _text(value: bytes | None) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -57,8 +57,7 @@ class Record:
     ts_ms: int
 
 
-@dataclass(frozen=True)
-class Topic:
+class Topic(NamedTuple):
     topic_uuid: uuid.UUID
     partitions: int
 
@@ -107,7 +106,6 @@ def consumer_config(group: str) -> dict[str, Any]:
             "topic.metadata.refresh.interval.ms": 5000,
             "queued.max.messages.kbytes": 16_384,
             "queued.min.messages": 2000,
-            "fetch.wait.max.ms": 250,
         }
     )
 
@@ -126,8 +124,11 @@ class Feed:
         )
 
     def subscribe(self, topics: Iterable[str]) -> None:
+        if not (names := sorted(topics)):
+            self._client.unsubscribe()
+            return
         self._client.subscribe(
-            sorted(topics),
+            names,
             on_assign=self._assigned,
             on_revoke=self._revoked,
             on_lost=self._revoked,
@@ -199,7 +200,7 @@ class Feed:
         self._client.close()
 
     def _assigned(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
-        spots = _spots(partitions)
+        spots = [(tp.topic, tp.partition) for tp in partitions]
         self._client.incremental_assign(
             [TopicPartition(*spot, OFFSET_BEGINNING) for spot in spots]
         )
@@ -207,7 +208,7 @@ class Feed:
         self.listener.assigned(spots)
 
     def _revoked(self, _client: Consumer, partitions: list[TopicPartition]) -> None:
-        self.listener.revoked(_spots(partitions))
+        self.listener.revoked([(tp.topic, tp.partition) for tp in partitions])
         self._client.incremental_unassign(partitions)
 
     def _message_error(self, message: Message, error: KafkaError) -> None:
@@ -287,10 +288,6 @@ def _record(message: Message) -> Record:
         headers=cast("Headers", message.headers() or []),
         ts_ms=message.timestamp()[1],
     )
-
-
-def _spots(partitions: list[TopicPartition]) -> list[Spot]:
-    return [(tp.topic, tp.partition) for tp in partitions]
 
 
 def _uuid(topic_id: Any) -> uuid.UUID:

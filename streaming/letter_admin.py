@@ -44,12 +44,10 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     list_display = (
         "place",
         "state_badge",
-        "reason",
         "why",
         "shown_key",
         "attempts",
         "first_failed",
-        "last_failed",
     )
     list_filter = ("state", "reason", "subscription")
     list_select_related = ("subscription",)
@@ -79,10 +77,12 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     def state_badge(self, letter: DeadLetter) -> SafeString:
         return badges.badge(letter.state)
 
-    @admin.display(description="detail")
+    @admin.display(description="reason", ordering="reason")
     def why(self, letter: DeadLetter) -> SafeString:
         short = letter.detail.splitlines()[0][:120] if letter.detail else ""
-        return format_html('<div class="stream-why">{}</div>', short)
+        return format_html(
+            '<div class="stream-why"><b>{}</b><br>{}</div>', letter.reason, short
+        )
 
     @admin.display(description="key", ordering="key_hash")
     def shown_key(self, letter: DeadLetter) -> SafeString:
@@ -216,8 +216,8 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             return None
         context = {"title": "Replay", "verb": "Replay"}
         context["effect"] = (
-            f"{letters.count()} message(s) go the same way again, byte for byte: claimed,"
-            " handled, and dead again if nothing has changed."
+            f"Sent down the same path again, byte for byte: {_count(letters)}. What has"
+            " not been repaired is dead again."
         )
         return self._page(request, context | page, letters)
 
@@ -235,8 +235,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             return None
         context = {"title": "Discard", "verb": "Discard", "form": form}
         context["effect"] = (
-            f"{letters.count()} message(s) are closed without having had their effect."
-            " The bytes are kept."
+            f"Closed without having had its effect: {_count(letters)}. The bytes are kept."
         )
         return self._page(request, context | page, letters)
 
@@ -280,3 +279,8 @@ def _page_of(pk: int) -> str:
 
 def _to(address: str) -> HttpResponse:
     return HttpResponseRedirect(address)
+
+
+def _count(letters: QuerySet[DeadLetter]) -> str:
+    count = letters.count()
+    return f"{count:,} message" if count == 1 else f"{count:,} messages"

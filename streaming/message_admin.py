@@ -23,6 +23,12 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     class Media:
         css = {"all": ["streaming/admin.css"]}
 
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        title = {"title": str(self.opts.verbose_name_plural).capitalize()}
+        return super().changelist_view(request, title | (extra_context or {}))
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 

@@ -14,6 +14,9 @@ from pydantic import Field
 from products.http import Fetched, SourceFailed
 from products.readers.pages import PAGE_ROWS, Options, Page, Reader
 
+# A page is parsed in memory, and takes some ten times its size there.
+MAX_PAGE_BYTES = 32 * 1024 * 1024
+
 
 class RestJsonOptions(Options):
     """Names as the API wants them. An empty `items`: the answer itself is the list."""
@@ -84,7 +87,9 @@ class RestJsonReader(Reader):
 
 def decode(fetched: Fetched) -> Any:
     """The JSON document, numbers exact; raises SourceFailed with what came instead."""
-    raw = fetched.body.read()
+    raw = fetched.body.read(MAX_PAGE_BYTES + 1)
+    if len(raw) > MAX_PAGE_BYTES:
+        raise SourceFailed(f"A page is larger than {MAX_PAGE_BYTES} bytes.")
     if raw.lstrip()[:1] == b"<":
         raise SourceFailed(
             "Answered HTML or XML instead of JSON: a login or maintenance page?"

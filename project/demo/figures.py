@@ -16,6 +16,7 @@ class Figures:
     """Totals since the demo started, each counted where it happened."""
 
     runs: dict[str, int] = field(default_factory=dict)  # job runs by state
+    imports: dict[str, int] = field(default_factory=dict)  # import runs by outcome
     duplicates: int = 0  # messages for a tick that another process already had
     products: dict[str, int] = field(default_factory=dict)  # imported rows by outcome
     events: dict[str, int] = field(default_factory=dict)  # handled messages by outcome
@@ -59,6 +60,7 @@ def parse(exposition: str) -> Figures:
 
     return Figures(
         runs=by("drover_jobs_runs", "state"),
+        imports=by("drover_products_import_runs", "outcome"),
         duplicates=total("drover_jobs_duplicates"),
         products=by("drover_products_rows", "outcome"),
         events=by("drover_streaming_handled", "outcome"),

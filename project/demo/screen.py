@@ -14,6 +14,11 @@ from rich.text import Text
 from project.demo.figures import Figures
 
 PLAIN_LINE_EVERY_S = 10.0
+FIRST_LOOKS = (
+    "the map: click a vehicle in the list, the map follows it",
+    "Admin → Scheduled jobs → Job runs: three schedulers, one run a minute",
+    "Admin → Event stream → Dead letters: open one, correct it, replay it",
+)
 
 
 def print_addresses(console: Console, document: Mapping[str, str]) -> None:
@@ -22,28 +27,25 @@ def print_addresses(console: Console, document: Mapping[str, str]) -> None:
     table.add_column(style="bold")
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(style="dim")
-    table.add_row("Live map", document["map"], "60 vehicles on the road: start here")
-    table.add_row("Admin", document["admin"], "imports, jobs, dead letters, devices")
-    table.add_row("Phone page", document["phone"], "track this browser (needs a token)")
-    table.add_row("Metrics", document["metrics"], "Prometheus, all processes together")
+    table.add_row("Live map", document["map"], "start here")
+    table.add_row("Admin", document["admin"], "imports, jobs, dead letters")
+    table.add_row("Phone page", document["phone"], "track this browser")
+    table.add_row("Metrics", document["metrics"], "for Prometheus")
     table.add_row("Log in as", f"{document['user']} / {document['password']}", "")
     console.print()
     console.print(table)
-    console.print(
-        "\nLook at first: [bold]1[/] the map; click a vehicle and follow it."
-        "  [bold]2[/] Admin → Scheduled jobs → Job runs: three beats, one run a minute."
-        "\n               [bold]3[/] Admin → Event stream → Dead letters: open one,"
-        " correct it, replay it.\n"
-    )
+    console.print("\n  Look at first:")
+    for number, text in enumerate(FIRST_LOOKS, start=1):
+        console.print(f"  [bold]{number}[/]  {text}", highlight=False)
+    console.print()
 
 
 def status(figures: Figures | None, seconds: float) -> str:
     """One line: how long, and what happened on each path."""
     if figures is None:
         return f"{clock(seconds)}  the web process does not answer"
-    succeeded = figures.runs.get("succeeded", 0)
     return (
-        f"{clock(seconds)}  imports {succeeded} runs, {sum(figures.products.values()):,} rows"
+        f"{clock(seconds)}  {sum(figures.imports.values())} imports, {sum(figures.products.values()):,} rows"
         f"  ·  events {sum(figures.events.values()):,}, {figures.dead_letters} dead letters"
         f"  ·  fixes {sum(figures.fixes.values()):,}"
         f"  ·  {figures.watchers} watching, {figures.frames:,} frames"
@@ -88,6 +90,7 @@ def print_report(console: Console, figures: Figures, died: Mapping[str, int]) ->
     for label, value in (
         ("job runs", _by_outcome(figures.runs)),
         ("ticks another process had", f"{figures.duplicates:,}"),
+        ("imports", _by_outcome(figures.imports)),
         ("product rows", _by_outcome(figures.products)),
         ("events handled", _by_outcome(figures.events)),
         ("dead letters", f"{figures.dead_letters:,}"),

@@ -95,10 +95,22 @@ class Lease:
         """A transaction that only the newest run of the job gets. Keep it short.
 
         FOR SHARE, not a plain read: a takeover waits until this batch is committed, and
-        after a takeover no row is found. Raises StaleFence; then nothing was written.
+        after a takeover no row is found. Raises StaleFence, or LeaseLost where the session
+        was ended meanwhile; then nothing was written.
         """
+        try:
+            with transaction.atomic(durable=True):
+                self._lock_fence()
+                yield
+        except (OperationalError, InterfaceError) as error:
+            # A holder frozen in its batch finds its session ended by the time limit.
+            if reason := self._heartbeat.lost_reason():
+                raise LeaseLost(f"{self.job_key}: {reason}") from error
+            raise
+
+    def _lock_fence(self) -> None:
         idle = min(IDLE_IN_TRANSACTION_S, max(1, self.run.ttl_seconds // 2))
-        with transaction.atomic(durable=True), connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{idle}s'")
             cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT_S}s'")
             cursor.execute(
@@ -107,7 +119,6 @@ class Lease:
             )
             if cursor.fetchone() is None:
                 raise StaleFence(f"{self.job_key}: a newer run has the job")
-            yield
 
 
 @contextmanager
@@ -226,7 +237,7 @@ def _log_end(lease: Lease, state: str, reason: str, *, is_ours: bool) -> None:
             "action": "run_finished",
             "job_key": lease.job_key,
             "state": state,
-            **lease.counts,
+            "counts": lease.counts,
         },
     )
 

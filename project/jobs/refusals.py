@@ -86,7 +86,7 @@ def held_by(request: Request, run: JobRun | None) -> Held:
     if run is not None:
         holder = f"{run.get_state_display()}: {run.holder or run.reason}"
     logger.info(
-        "%s: another server has the tick %s (%s)",
+        "%s: tick %s: another server has it (%s)",
         request.job_key,
         _when(request),
         holder,

@@ -10,6 +10,10 @@ from typing import Any
 from django.db import transaction
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
+from project.jobs.keys import job_key
+from project.jobs.models import JobLease
+from project.jobs.scheduling import job_of_task
+
 
 @transaction.atomic
 def ensure_interval(
@@ -51,4 +55,22 @@ def _ensure(
         name=name,
         defaults={"task": task, "kwargs": json.dumps(kwargs or {}), **schedule},
     )
+    remember_job(row)
     return row
+
+
+def remember_job(row: PeriodicTask) -> None:
+    """Show the job of a schedule on the page of jobs before its first run."""
+    job = job_of_task(row.task)
+    if job is None:
+        return
+    args, kwargs = json.loads(row.args or "[]"), json.loads(row.kwargs or "{}")
+    try:
+        arguments = job.arguments_of(*args, **kwargs)
+    except TypeError:
+        # Its message will say so too; a schedule may be saved before its job is ready.
+        return
+    lease = JobLease(
+        job_key=job_key(job.job_name, arguments), name=job.job_name, arguments=arguments
+    )
+    JobLease.objects.bulk_create([lease], ignore_conflicts=True)

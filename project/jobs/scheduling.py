@@ -7,7 +7,7 @@ its tick and deadline in the headers; the worker hands both to `lease.hold`.
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any, Concatenate, ParamSpec
 
 from celery import Task
@@ -56,7 +56,7 @@ class ScheduledJob(Task):  # type: ignore[type-arg]
 
         An exception of the job itself goes on to Celery, which logs its traceback.
         """
-        arguments = bind_arguments(self.function, args, kwargs)
+        arguments = self.arguments_of(*args, **kwargs)
         headers = self.request.headers or {}
         try:
             with hold(
@@ -78,7 +78,7 @@ class ScheduledJob(Task):  # type: ignore[type-arg]
         A second call finds the queued run and sends it again; while one is running it
         is returned instead and nothing is queued. Raises TypeError on bad arguments.
         """
-        arguments = bind_arguments(self.function, args, kwargs)
+        arguments = self.arguments_of(*args, **kwargs)
         run = queue_run(self.job_name, arguments)
         if run.state == State.QUEUED:
             headers = {TICK: run.tick.isoformat(), TRIGGER: Trigger.MANUAL.value}
@@ -87,8 +87,12 @@ class ScheduledJob(Task):  # type: ignore[type-arg]
             )
         return run
 
+    def arguments_of(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """By name, defaults filled in. Raises TypeError where they do not fit."""
+        return bind_arguments(self.function, args, kwargs)
+
     def key_of(self, *args: Any, **kwargs: Any) -> str:
-        return job_key(self.job_name, bind_arguments(self.function, args, kwargs))
+        return job_key(self.job_name, self.arguments_of(*args, **kwargs))
 
 
 def scheduled_job(
@@ -122,6 +126,28 @@ def scheduled_job(
         return task
 
     return decorate
+
+
+@cache
+def _load_tasks() -> None:
+    """Import every app's `tasks`, once; a worker and a beat have done so at their start.
+
+    Not `import_default_modules`: it would set Django up again, logging included.
+    """
+    app.autodiscover_tasks(force=True)
+
+
+def job_named(name: str) -> ScheduledJob | None:
+    """The job of that name, with every app's tasks loaded; None for an unknown one."""
+    _load_tasks()
+    return JOBS.get(name)
+
+
+def job_of_task(task: str) -> ScheduledJob | None:
+    """The job behind a Celery task name; None where the task is no job."""
+    _load_tasks()
+    found = app.tasks.get(task)
+    return found if isinstance(found, ScheduledJob) else None
 
 
 def _run(self: ScheduledJob, *args: Any, **kwargs: Any) -> None:

@@ -24,14 +24,21 @@ ADVICE = (
 )
 
 
-def find(playwright: Playwright) -> str:
-    """Path of the browser; without one the test is skipped, or fails where CI is set."""
+def installed(playwright: Playwright) -> str:
+    """Path of the first Chromium of CHROMIUM_PATH, the PATH or Playwright, or ""."""
     if path := os.environ.get("CHROMIUM_PATH"):
         return path
     on_path = (shutil.which(name) for name in NAMES)
     for candidate in (*on_path, playwright.chromium.executable_path):
         if candidate and Path(candidate).is_file():
             return candidate
+    return ""
+
+
+def find(playwright: Playwright) -> str:
+    """Path of the browser; without one the test is skipped, or fails where CI is set."""
+    if path := installed(playwright):
+        return path
     if os.environ.get("CI"):
         pytest.fail(ADVICE)
     pytest.skip(ADVICE)

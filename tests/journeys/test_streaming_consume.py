@@ -35,9 +35,13 @@ def received() -> int:
 def test_a_consumer_that_is_told_to_stop_leaves_at_once_and_the_next_goes_on(
     processes: Processes,
 ) -> None:
-    Subscription.objects.ensure("stop-fixes", "drover")
-    produce(processes, "stop-fixes", fixes(500))
     processes.manage("consume")
+    processes.wait_for(
+        lambda: "no subscription is enabled" in processes.log("consume"),
+        what="a consumer that has nothing to read yet",
+    )
+    produce(processes, "stop-fixes", fixes(500))
+    Subscription.objects.ensure("stop-fixes", "drover")
     processes.wait_for(lambda: received() == 500, timeout=40, what="500 rows")
     started = time.monotonic()
     assert processes.stop("consume") == 0

@@ -42,7 +42,7 @@ def test_a_first_run_creates_and_a_second_writes_nothing(
     run = run_import(source)
     assert counts_of(run) == {"seen": 250, "created": 250}
     assert (run.outcome, run.complete, run.requests) == ("succeeded", True, 3)
-    assert run.job_run is not None
+    assert JobRun.objects.get().counts["created"] == 250
     before = versions()
     again = run_import(source)
     assert counts_of(again) == {"seen": 250, "unchanged": 250}
@@ -122,6 +122,17 @@ def test_an_empty_feed_blocks_and_touches_nothing(
     run = run_import(source)
     assert (run.outcome, run.seen) == ("blocked", 0)
     assert Product.objects.filter(withdrawn_at=None).count() == 1
+
+
+def test_an_empty_delta_is_an_ordinary_hour(
+    httpserver: HTTPServer, source: Source
+) -> None:
+    serve_rows(httpserver, [make_row(1)])
+    run_import(source)
+    Source.objects.update(mode="delta")
+    httpserver.clear()
+    serve_rows(httpserver, [])
+    assert run_import(source).outcome == "succeeded"
 
 
 def test_a_row_that_is_missing_is_left_as_it_is(
@@ -248,8 +259,9 @@ def test_a_run_that_was_overtaken_writes_no_more_and_says_so(
         def __init__(self, lease: Lease) -> None:
             self.run, self.fenced, self.check = lease.run, lease.fenced, lease.check
 
-        def progress(self, **_: int) -> None:
-            JobLease.objects.update(fence=99)
+        def progress(self, **counts: int) -> None:
+            if counts["created"]:
+                JobLease.objects.update(fence=99)
 
     with pytest.raises(StaleFence), lease_of(source) as lease:
         import_source(source, Overtaken(lease))  # type: ignore[arg-type]

@@ -73,7 +73,7 @@ def test_two_claimers_of_one_tick_make_one_run_and_one_step_of_the_fence():
 
     assert sorted(at_once(2, claimed)) == ["fence 1", "held"]
     assert JobRun.objects.get().attempt == 1
-    assert JobLease.objects.get().fence == 1
+    assert JobLease.objects.get(pk=JOB).fence == 1
 
 
 def test_ten_claimants_of_ten_ticks_make_ten_runs():
@@ -83,7 +83,7 @@ def test_ten_claimants_of_ten_ticks_make_ten_runs():
         assert sorted(answers) == ["held"] * 9 + ["ran"]
     assert JobRun.objects.filter(state=State.SUCCEEDED, attempt=1).count() == 10
     assert JobRun.objects.count() == 10
-    assert JobLease.objects.get().fence == 10
+    assert JobLease.objects.get(pk=JOB).fence == 10
 
 
 def test_a_late_loser_finds_the_lock_free_and_still_does_not_run(caplog):
@@ -98,7 +98,7 @@ def test_a_late_loser_finds_the_lock_free_and_still_does_not_run(caplog):
     assert line.action == "tick_duplicate"
     assert f"{tick:%H:%M:%S}" in line.getMessage()
     assert "pid" in line.getMessage()
-    assert JobLease.objects.get().fence == 1
+    assert JobLease.objects.get(pk=JOB).fence == 1
     assert lock.seconds_left(JOB) is None
 
 

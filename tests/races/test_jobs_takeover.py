@@ -18,6 +18,7 @@ from tests.races.jobs_holder import JOB
 pytestmark = [pytest.mark.race, pytest.mark.django_db(transaction=True)]
 
 TTL = 2
+EXIT_CODES = {3, 4}
 
 
 @pytest.fixture
@@ -78,16 +79,15 @@ def test_the_lock_of_a_killed_worker_frees_itself(holder, processes):
     processes.wait_for(lambda: lock.seconds_left(JOB) is None, what="the free lock")
 
 
-@pytest.mark.parametrize(("mode", "exit_code"), [("check", 3), ("blind", 4)])
-def test_a_frozen_holder_writes_nothing_after_the_takeover(
-    holder, processes, mode, exit_code
-):
+@pytest.mark.parametrize("mode", ["check", "blind"])
+def test_a_frozen_holder_writes_nothing_after_the_takeover(holder, processes, mode):
     process = holder(mode)
     process.send_signal(signal.SIGSTOP)
     run = take_over(processes)
     before = written()
     process.send_signal(signal.SIGCONT)
-    assert process.wait(timeout=10) == exit_code
+    # Frozen between batches it finds a newer fence, inside one a closed session.
+    assert process.wait(timeout=10) in EXIT_CODES, processes.log("holder")
     assert written() == before
     assert JobLease.objects.get(job_key=JOB).fence == run.fence
     assert JobRun.objects.filter(job_key=JOB, state=State.ABANDONED).count() == 1

@@ -117,3 +117,15 @@ def test_kafkas_commit_counts_where_the_cursor_is_absent():
     topic = Topic(uuid.uuid4(), partitions=1)
     assert cursors.place(made, topic, [0], broker)[0].start == 17
     assert cursors.place(made, topic, [0], NOBODY)[0].start == 17
+
+
+def test_a_record_that_the_database_refuses_is_kept_as_what_is_known_of_it():
+    place = make_place()
+    records = [make_record(n, note_bytes(str(n))) for n in range(3)]
+    records[1] = make_record(1, note_bytes("1"), ts_ms=2**70)
+    recorded = arrive(place, records, TABLE)
+    assert (recorded.ready, recorded.dead) == (2, 1)
+    assert recorded.next_offsets == {("notes", 0): 3}
+    letter = DeadLetter.objects.get()
+    assert (letter.offset, letter.reason) == (1, "unstorable")
+    assert "SHA-256" in letter.detail

@@ -14,6 +14,7 @@ from products.demo_server import Server, Shop, serve
 from products.demo_shop import Catalogue
 from products.models import Source
 from products.schedule import ensure_schedule
+from products.tasks import import_products
 
 EVERY_S = 60
 
@@ -52,8 +53,10 @@ class Command(BaseCommand):
         stop_at_signal(server)
         url = f"http://{host}:{server.server_port}"
         if options["register"]:
-            register(url)
-            self.stderr.write("Source demo-shop is imported every minute.")
+            source = register(url)
+            # Somebody who starts the shop wants to see products before the minute is up.
+            import_products.run_now(source_id=source.pk)
+            self.stderr.write("Source demo-shop is imported now and every minute.")
         self.stdout.write(f"demo shop: {url}/products ({catalogue.size} products)")
         self.stdout.flush()
         with server:

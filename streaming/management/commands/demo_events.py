@@ -114,7 +114,7 @@ class DemoStream:
         except Error as error:
             logger.warning(
                 "No answer from the database at DATABASE_URL: %s",
-                str(error).splitlines()[0],
+                str(error).partition("\n")[0],
                 extra={"action": "database_unavailable"},
             )
             return False
