@@ -23,6 +23,7 @@ def one_device():
     return device, make_token(device), cookie
 
 
+@pytest.mark.journey
 async def test_two_sockets_that_are_idle_for_twelve_seconds_stay_open():
     # redis-py 8 gave blocking reads a timeout of 5 s, which tore down idle sockets.
     _device, token, cookie = await one_device()
