@@ -7,6 +7,7 @@ import logging
 import time
 from datetime import UTC, datetime, timedelta
 
+import orjson
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -31,15 +32,20 @@ _LOOKS = {
 }
 
 
-def with_last_words(devices: list[Device]) -> list[Device]:
-    """Each row with the moment (ms) of its last word; without Redis, none."""
+def with_live(devices: list[Device]) -> list[Device]:
+    """Each row with what Redis knows of it now; without Redis, as it was saved last."""
     try:
-        words = live.last_words_of([(d.fleet_id, d.pk) for d in devices])
+        found = live.glimpses([(device.fleet_id, device.pk) for device in devices])
     except RedisError as error:
         logger.warning("states come from the database: %s", error)
         return devices
-    for device, word in zip(devices, words, strict=True):
-        device.__dict__["last_word_ms"] = word
+    for device, glimpse in zip(devices, found, strict=True):
+        device.__dict__["last_word_ms"] = glimpse and glimpse[0]
+        if glimpse and glimpse[1]:
+            item = orjson.loads(glimpse[1])
+            device.last_latitude, device.last_longitude = item["lat"], item["lon"]
+            if item["bat"] is not None:
+                device.last_battery_pct = item["bat"]
     return devices
 
 
@@ -67,6 +73,6 @@ def last_seen(device: Device) -> SafeString | str:
 
 def _last_word(device: Device) -> int | None:
     if "last_word_ms" not in device.__dict__ and device.pk:
-        with_last_words([device])
+        with_live([device])
     word: int | None = device.__dict__.get("last_word_ms")
     return word

@@ -55,6 +55,17 @@ def test_devices_show_their_state_by_redis_and_by_the_database(admin):
     for state in ("● live", "■ stopped", "… never"):
         assert state in text
     assert never.name in text
+    assert "47.37690, 8.54170" in text
+
+
+def test_renaming_a_device_leaves_its_state_alone(admin):
+    device = make_device()
+    data = {"name": "Renamed", "fleet": device.fleet_id, "kind": "phone"}
+    data |= {f"tokens-{key}_FORMS": 0 for key in ("TOTAL", "INITIAL")}
+    page = admin.post(reverse("admin:tracking_device_change", args=[device.pk]), data)
+    assert page.status_code == 302
+    device.refresh_from_db()
+    assert (device.name, device.kind) == ("Renamed", "phone")
 
 
 def test_revoking_is_an_action_on_tokens(admin):
