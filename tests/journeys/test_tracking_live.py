@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import connections
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from tests.tracking.factories import (
     make_device,
@@ -69,7 +70,9 @@ class Map:
 
 def open_map(site: str, cookie: str) -> connect:
     headers = {"Cookie": cookie}
-    return connect(f"ws{site[4:]}/ws/map/", origin=site, additional_headers=headers)
+    return connect(
+        f"ws{site[4:]}/ws/map/", origin=Origin(site), additional_headers=headers
+    )
 
 
 async def ask(socket: ClientConnection, **message: Any) -> Any:
