@@ -5,23 +5,21 @@ Before it: rows of `models`, and Redis for the live ones. After it: `admin`.
 
 import logging
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import orjson
-from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
 from redis import RedisError
 
+from project import badges
+from project.badges import Looks
 from tracking import live
 from tracking.models import Device
 from tracking.roster import by_age
 
 logger = logging.getLogger(__name__)
 
-# State → (sign, tone). The tone is a class of tracking_admin/admin.css.
-_LOOKS = {
+_LOOKS: Looks = {
     "live": ("●", "good"),
     "idle": ("◐", "good"),
     "stale": ("○", "warn"),
@@ -53,7 +51,7 @@ def state(device: Device) -> SafeString:
     word = _last_word(device)
     name = device.state if word is None else by_age(time.time_ns() // 1_000_000 - word)
     sign, tone = _LOOKS[name]
-    return format_html('<span class="state state-{}">{} {}</span>', tone, sign, name)
+    return badges.badge(tone, sign, name)
 
 
 def last_seen(device: Device) -> SafeString | str:
@@ -61,14 +59,7 @@ def last_seen(device: Device) -> SafeString | str:
     moment = device.last_received_at
     if word is not None:
         moment = datetime.fromtimestamp(word / 1000, tz=UTC)
-    if moment is None:
-        return "never"
-    age = timezone.now() - moment
-    short = f"{max(0, round(age.total_seconds()))} s ago"
-    if age >= timedelta(minutes=1):
-        short = f"{timesince(moment, depth=1)} ago"
-    exact = moment.isoformat(timespec="milliseconds")
-    return format_html('<span title="{}">{}</span>', exact, short)
+    return badges.moment(moment, absent="never")
 
 
 def _last_word(device: Device) -> int | None:
