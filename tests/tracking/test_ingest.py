@@ -162,6 +162,30 @@ def test_a_silent_device_is_lost_once_and_saved(device, settings):
         lost = live.expire(device.fleet_id)
     assert lost == [device.pk]
     assert live.expire(device.fleet_id) == []
-    history.mark_lost(device.fleet_id, lost)
+    assert history.settle_lost(device.fleet_id) == 1
     device.refresh_from_db()
     assert (device.state, Position.objects.count()) == ("lost", 1)
+
+
+def test_a_loss_announced_while_the_database_was_away_is_settled_later(
+    device, settings
+):
+    settings.TRACKING_LIVE_TTL_S = 0.05
+    silent = make_device(fleet=device.fleet)
+    # It has said that it starts, and never again anything.
+    history.mark_started(silent.pk, ingest.now_ms() - 1000)
+    texts(device, make_fix())
+    history.flush(device.fleet_id)
+    deadline = timezone.now() + timedelta(seconds=5)
+    while not live.expire(device.fleet_id):
+        assert timezone.now() < deadline
+    settings.TRACKING_LIVE_TTL_S = 60
+    heard = make_device(fleet=device.fleet)
+    texts(heard, make_fix())
+    settings.TRACKING_LIVE_TTL_S = 0.05
+    assert history.settle_lost(device.fleet_id) == 2
+    assert {d.state for d in (device, silent, heard) if not d.refresh_from_db()} == {
+        "lost",
+        "never",
+        "active",
+    }
