@@ -40,6 +40,7 @@ class Upkeep:
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
         self._failed: set[int] = set()
+        self._changed = False
         self._roster_tick = 0
 
     def loops(self) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -61,7 +62,12 @@ class Upkeep:
             is_due = clock() >= due
             if is_due:
                 self._failed.clear()
-            if is_due or fleets - set(self._hub.rosters) - self._failed:
+            if (
+                is_due
+                or self._changed
+                or fleets - set(self._hub.rosters) - self._failed
+            ):
+                self._changed = False
                 await self._refresh(fleets)
                 due = clock() + ROSTER_EVERY_S if is_due else due
             self._tell(everybody=is_due)
@@ -222,6 +228,7 @@ class Upkeep:
             elif event["type"] == "tracking.devices":
                 for found in self._hub.rosters.values():
                     found.known_until = 0.0
+                self._changed = True
                 await self._check_tokens()
             elif event["type"] == "tracking.resync":
                 self._hub.resync(self._hub.watchers)
