@@ -17,8 +17,10 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from project.embedded.service import free_port
 from tests.browser import chromium
 from tests.processes import Processes
+from tests.tracking.factories import session_cookie
 from tracking import auth
 from tracking.models import Device, Fleet
 
@@ -36,9 +38,14 @@ class Web:
     stop: Callable[[], None]
 
 
-@pytest.fixture
-def web(processes: Processes, unused_port: int) -> Web:
-    url = f"http://127.0.0.1:{unused_port}"
+@pytest.fixture(scope="module")
+def site(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Web]:
+    """One web process for the tests of a module: what they make, they make anew."""
+    processes = Processes(tmp_path_factory.mktemp("web"))
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
 
     def answers() -> bool:
         try:
@@ -47,15 +54,23 @@ def web(processes: Processes, unused_port: int) -> Web:
             return False
 
     def start() -> None:
-        processes.web(unused_port)
+        if "web" not in processes.all:
+            processes.web(port)
         processes.wait_for(answers, timeout=60, what="the web process answers")
 
     def stop() -> None:
         processes.stop("web")
 
+    yield Web(url, start, stop)
+    processes.stop_all()
+
+
+@pytest.fixture
+def web(site: Web, transactional_db: None) -> Web:
+    """It runs, whatever the test before has done to it, and knows one superuser."""
     get_user_model().objects.create_superuser(USER, password=PASSWORD)
-    start()
-    return Web(url, start, stop)
+    site.start()
+    return site
 
 
 @pytest.fixture
@@ -115,13 +130,21 @@ def console(browser_page: Page) -> Iterator[Console]:
 
 @pytest.fixture
 def open_map(web: Web, browser_page: Page, console: Console) -> Callable[..., Page]:
-    """Signs in as a user would; returns the page once it is live (and `drawn`)."""
+    """Returns the page once it is live (and `drawn`); `by_form` signs in by hand."""
 
-    def sign_in(*, drawn: bool = True) -> Page:
+    def sign_in(*, drawn: bool = True, by_form: bool = False) -> Page:
+        if not by_form:
+            name, _, value = session_cookie(get_user_model().objects.get()).partition(
+                "="
+            )
+            browser_page.context.add_cookies(
+                [{"name": name, "value": value, "url": web.url}]
+            )
         browser_page.goto(web.url)
-        browser_page.fill("input[name=username]", USER)
-        browser_page.fill("input[name=password]", PASSWORD)
-        browser_page.click("input[type=submit]")
+        if by_form:
+            browser_page.fill("input[name=username]", USER)
+            browser_page.fill("input[name=password]", PASSWORD)
+            browser_page.click("input[type=submit]")
         if drawn:
             browser_page.wait_for_selector("#map[data-ready]", state="attached")
         expect(browser_page.locator("#badge [data-text]")).to_have_text("Live")
