@@ -70,6 +70,7 @@ class Processes:
             *(sys.executable, "-m", "uvicorn", "project.asgi:application"),
             *("--host", "127.0.0.1", "--port", str(port), "--lifespan", "off"),
             *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
+            *("--ws-max-size", "131072"),
             *("--no-access-log", "--timeout-graceful-shutdown", "5"),
         ]
         return self.start("web", command, **environment)

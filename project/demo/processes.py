@@ -45,6 +45,7 @@ def programs(
         *(sys.executable, "-m", "uvicorn", "project.asgi:application"),
         *("--host", host, "--port", str(port), "--lifespan", "off"),
         *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
+        *("--ws-max-size", "131072"),
         *("--no-access-log", "--timeout-graceful-shutdown", "3"),
     )
     url = f"http://{host}:{port}"
