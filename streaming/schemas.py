@@ -6,8 +6,9 @@ accepts and another refuses (duplicate names, NaN, a BOM) never becomes an event
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
@@ -77,6 +78,17 @@ def decode(value: bytes | None, table: Mapping[str, HasModel]) -> Event:
 
     Raises InvalidMessage, and nothing else, whatever the bytes are.
     """
+    try:
+        return _decode(value, table)
+    except InvalidMessage:
+        raise
+    except Exception as error:
+        # A net: one message must never end the consumer, again and again.
+        text = f"{type(error).__name__}: {error}"
+        raise InvalidMessage("unreadable", text) from error
+
+
+def _decode(value: bytes | None, table: Mapping[str, HasModel]) -> Event:
     document = parse(value)
     name = document.get("schema")
     if not isinstance(name, str):
@@ -127,8 +139,8 @@ def _load(value: bytes) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise InvalidMessage("duplicate_name", f"{twice[:60]!r} comes twice.")
     return found
 
@@ -140,7 +152,11 @@ def _integer(digits: str) -> int:
 
 
 def _decimal(digits: str) -> Decimal:
-    number = Decimal(digits) if len(digits) <= MAX_DIGITS else None
+    try:
+        number = Decimal(digits) if len(digits) <= MAX_DIGITS else None
+    except InvalidOperation:
+        # An exponent of so many digits is no Decimal at all.
+        number = None
     if number is None or abs(number.adjusted()) > MAX_DIGITS:
         raise InvalidMessage("bad_number", f"{digits[:30]} is out of range.")
     return number
