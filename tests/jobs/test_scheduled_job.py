@@ -1,5 +1,6 @@
 """The decorator: a Celery task that runs once per tick."""
 
+import json
 import time
 from datetime import timedelta
 
@@ -9,6 +10,8 @@ from django.utils import timezone
 from project.jobs.lease import Lease
 from project.jobs.models import JobLease, JobRun, State
 from project.jobs.scheduling import JOBS, scheduled_job
+from project.redis import sync_client
+from tests.jobs.outages import database_away
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -106,6 +109,25 @@ def test_a_late_message_runs_the_tick_once_redis_is_back(settings, unused_port):
     assert seen == [(3, "full")]
     states = JobRun.objects.order_by("attempt").values_list("attempt", "state")
     assert list(states) == [(0, "store_down"), (1, "succeeded")]
+
+
+def test_with_the_database_away_the_message_comes_again_with_its_tick(caplog):
+    tick = timezone.now() - timedelta(seconds=1)
+    with sync_client("broker") as broker:
+        broker.delete("jobs")
+        with database_away():
+            run_tick(tick, tick + timedelta(minutes=1), source_id=3)
+        [message] = [json.loads(raw) for raw in broker.lrange("jobs", 0, -1)]
+    assert seen == []
+    headers = message["headers"]
+    assert (headers["drover_tick"], headers["drover_trigger"]) == (
+        tick.isoformat(),
+        "schedule",
+    )
+    assert headers["eta"]
+    [line] = [r for r in caplog.records if r.levelname == "ERROR"]
+    assert "DATABASE_URL (" in line.getMessage()
+    assert line.exc_info is None
 
 
 def test_a_paused_job_skips_its_tick_and_still_runs_by_hand():
