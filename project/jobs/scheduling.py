@@ -18,7 +18,7 @@ from project.celery import app
 from project.jobs.keys import bind_arguments, job_key
 from project.jobs.lease import Lease, NotClaimed, StopRun, hold
 from project.jobs.models import JobRun, State, Trigger
-from project.jobs.queueing import queue_run
+from project.jobs.queueing import is_queued, queue_run
 
 logger = logging.getLogger(__name__)
 
@@ -49,10 +49,16 @@ class ScheduledJob(Task):  # type: ignore[type-arg]
         An exception of the job itself goes on to Celery, which logs its traceback.
         """
         arguments = self.arguments_of(*args, **kwargs)
+        headers = self.request.headers or {}
         try:
-            self._run_held(arguments, self.request.headers or {})
-        except (NotClaimed, StopRun):
+            self._run_held(arguments, headers)
+        except NotClaimed as refused:
             # Already a line in the log, a counter and a row; not a failure of the task.
+            if is_queued(
+                job_key(self.job_name, arguments), _instant(headers.get(TICK))
+            ):
+                self._send_again(arguments, str(refused))
+        except StopRun:
             return
         except DatabaseError as error:
             if not (line := outages.describe(error)):
@@ -71,14 +77,14 @@ class ScheduledJob(Task):  # type: ignore[type-arg]
             self.function(lease, **arguments)
 
     def _send_again(self, arguments: dict[str, Any], reason: str) -> None:
-        """The same tick after a ttl: a run that broke off is stale by then.
+        """The same tick after a ttl: a lock or a run that broke off is over by then.
 
         The claim decides what becomes of it; a tick that has its end is a duplicate.
         """
-        logger.error(
-            "%s: %s; its message comes again in %d s",
-            job_key(self.job_name, arguments),
+        logger.warning(
+            "%s; the message for %s comes again in %d s",
             reason,
+            self.job_name,
             self.ttl,
             extra={"action": "tick_postponed"},
         )
