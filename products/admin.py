@@ -26,6 +26,7 @@ from products.run_admin import ImportRunAdmin, RowIssueAdmin
 from products.schedule import ensure_schedule, remove_schedule
 from products.tasks import import_products
 from project.jobs.models import State
+from project.strict_json import StrictJSONField
 
 __all__ = ["ImportRunAdmin", "ProductAdmin", "RowIssueAdmin", "SourceAdmin"]
 
@@ -62,7 +63,10 @@ class SourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     )
 
     formfield_overrides = {
-        JSONField: {"widget": forms.Textarea(attrs={"rows": 3, "cols": 70})}
+        JSONField: {
+            "form_class": StrictJSONField,
+            "widget": forms.Textarea(attrs={"rows": 3, "cols": 70}),
+        }
     }
 
     class Media:
