@@ -11,9 +11,8 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from subprocess import CalledProcessError
 from threading import Event
 from typing import Any
@@ -30,6 +29,7 @@ from rich.console import Console
 
 from project import embedded
 from project.demo import figures, ready, screen
+from project.demo import options as given
 from project.demo.processes import Program, Supervisor, manage, programs
 from project.embedded.service import free_port
 
@@ -49,13 +49,19 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--vehicles", type=int, default=60, help="how many drive")
         parser.add_argument(
-            "--port", type=int, help=f"port of the web server (default {DEFAULT_PORT})"
+            "--port",
+            type=given.port,
+            help=f"port of the web server (default {DEFAULT_PORT})",
         )
         parser.add_argument(
-            "--seconds", type=float, help="stop by itself after so long, then report"
+            "--seconds",
+            type=given.seconds,
+            help="stop by itself after so long, then report",
         )
         parser.add_argument(
-            "--ready-file", type=Path, help="write a JSON document here once all is up"
+            "--ready-file",
+            type=given.new_file,
+            help="write a JSON document here once all is up",
         )
         parser.add_argument(
             "--force", action="store_true", help="start although DEBUG is off"
@@ -77,8 +83,9 @@ class Command(BaseCommand):
             raise CommandError("--vehicles takes 1 to 2000.", returncode=2)
         stop = stop_on_signals()
         try:
-            with only_one_demo(), embedded.running(settings.STATE_DIR / "services"):
-                Demo(options, stop, Console(stderr=True), Console()).run()
+            folder = settings.STATE_DIR / "services"
+            with only_one_demo(), embedded.running(folder) as services:
+                Demo(options, stop, Console(stderr=True), Console()).run(services)
         except (embedded.ServiceFailed, ready.NotReady) as failure:
             raise CommandError(str(failure)) from failure
 
@@ -99,11 +106,10 @@ class Demo:
         self.run_folder = settings.STATE_DIR / "run"
         self.password = kept_secret("admin-password")
 
-    def run(self) -> None:
+    def run(self, services: Sequence[embedded.Service]) -> None:
         with self._files_of_this_run() as environment:
-            supervisor = Supervisor(
-                settings.BASE_DIR, settings.STATE_DIR / "logs", environment
-            )
+            logs = settings.STATE_DIR / "logs"
+            supervisor = Supervisor(settings.BASE_DIR, logs, environment, services)
             try:
                 self._start(supervisor)
                 if not self.stop.is_set():
@@ -208,7 +214,7 @@ class Demo:
             "kafka_bootstrap_servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"],
             "processes": [
                 {"name": program.name, "role": program.role, "pid": process.pid}
-                for program, process in supervisor.running.items()
+                for program, process in supervisor.everything().items()
             ],
         }
 
