@@ -82,6 +82,8 @@ class Source(models.Model):
         if self.kind not in READERS:
             return
         self.currency = self.currency.upper()
+        # An emptied text field arrives as None.
+        self.options, self.mapping = self.options or {}, self.mapping or {}
         reader = READERS[self.kind]
         checks: dict[str, Callable[[], object]] = {
             "url": partial(web_address, self.url),

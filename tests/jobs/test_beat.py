@@ -1,12 +1,10 @@
 """The beat scheduler: several beats stamp one instant, and leave operators' edits alone."""
 
 import json
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 from django_celery_beat.models import (
     ClockedSchedule,
@@ -17,9 +15,9 @@ from django_celery_beat.models import (
 from kombu.exceptions import OperationalError as BrokerDown
 
 from project.celery import app
-from project.jobs import scheduling
+from project.jobs.beat import RETRY_S, TickScheduler
 from project.jobs.schedules import ensure_crontab, ensure_interval
-from project.jobs.scheduling import TickScheduler
+from tests.jobs.outages import database_away
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -116,7 +114,7 @@ def test_a_tick_that_could_not_be_sent_is_sent_when_redis_is_back(
     with monkeypatch.context() as outage:
         outage.setattr(TickScheduler, "send_task", refuse)
         tick_all(scheduler)
-        assert 0 < scheduler.tick() <= scheduling.RETRY_S
+        assert 0 < scheduler.tick() <= RETRY_S
     assert "REDIS_URL" in caplog.text
     assert not any(record.exc_info for record in caplog.records)
     monkeypatch.setattr(scheduler, "retry_at", 0.0)
@@ -137,9 +135,9 @@ def test_beat_waits_for_a_database_that_is_away_and_then_goes_on(
 ):
     row = ensure_interval("daily", TASK, 86_400)
     last_ran(row, timezone.now() - 48 * HOUR)
-    with away():
+    with database_away():
         scheduler = beat()
-        assert 0 < scheduler.tick() <= scheduling.RETRY_S
+        assert 0 < scheduler.tick() <= RETRY_S
     assert "DATABASE_URL" in caplog.text
     monkeypatch.setattr(scheduler, "retry_at", 0.0)
     tick_all(scheduler)
@@ -148,23 +146,12 @@ def test_beat_waits_for_a_database_that_is_away_and_then_goes_on(
     # Due again, and away again: nothing is sent that no worker could claim.
     last_ran(row, timezone.now() - 48 * HOUR)
     PeriodicTasks.update_changed()
-    with away():
+    with database_away():
         assert scheduler.tick() > 0
     monkeypatch.setattr(scheduler, "retry_at", 0.0)
     tick_all(scheduler)
     assert len(sent) == 2
     assert not any(record.exc_info for record in caplog.records)
-
-
-@contextmanager
-def away():
-    """Every new session of this process goes to an address where nobody listens."""
-    connection.close()
-    options = connection.settings_dict["OPTIONS"]
-    connection.settings_dict["OPTIONS"] = options | {"host": "127.0.0.1", "port": 1}
-    yield
-    connection.close()
-    connection.settings_dict["OPTIONS"] = options
 
 
 def test_an_entry_becomes_due_exactly_at_its_next_tick():
