@@ -25,6 +25,7 @@ from products.records import mapping_for
 from products.run_admin import ImportRunAdmin, RowIssueAdmin
 from products.schedule import ensure_schedule, remove_schedule
 from products.tasks import import_products
+from project.badges import moment
 from project.jobs.models import State
 
 __all__ = ["ImportRunAdmin", "ProductAdmin", "RowIssueAdmin", "SourceAdmin"]
@@ -77,7 +78,7 @@ class SourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if run is None:
             return "never imported"
         url = reverse("admin:products_importrun_change", args=[run.pk])
-        badge, age = badges.run_badge(run), badges.ago(run.started_at)
+        badge, age = badges.run_badge(run), moment(run.started_at)
         return format_html('<a href="{}">{}</a> {}', url, badge, age)
 
     @admin.display(description="rows")

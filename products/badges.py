@@ -1,21 +1,18 @@
-"""How outcomes, ages and counts look on the admin's pages: text with a sign, escaped.
+"""How outcomes, ages and counts look on the admin's pages: text with a sign.
 
 Before it: rows of `models`. After it: `admin`.
 """
 
-from datetime import datetime, timedelta
-
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
 
 from products.models import ImportRun
 from products.tally import OUTCOMES
+from project import badges
+from project.badges import Looks
 
-# Outcome or state → (sign, tone). The tone is a class of products/admin.css.
-_LOOKS = {
+_LOOKS: Looks = {
     "succeeded": ("✓", "good"),
     "not_modified": ("✓", "good"),
     "running": ("▶", "busy"),
@@ -34,28 +31,13 @@ def badge(word: str) -> SafeString:
     """A state as a coloured label that can also be read without colours."""
     sign, tone = _LOOKS.get(word, ("?", "quiet"))
     text = word.replace("_", " ")
-    return format_html('<span class="badge badge-{}">{} {}</span>', tone, sign, text)
+    return badges.badge(tone, sign, text)
 
 
 def run_badge(run: ImportRun) -> SafeString:
     """Its outcome; while it has none, what its job run says."""
     state = run.job_run.state if run.job_run else "unknown"
     return badge(run.outcome or state)
-
-
-def ago(moment: datetime | None) -> SafeString | str:
-    """Relative time, the exact one on hover."""
-    if moment is None:
-        return "never"
-    exact = moment.astimezone(timezone.get_current_timezone())
-    age = timezone.now() - moment
-    if age < timedelta(minutes=1):
-        short = f"{max(0, int(age.total_seconds()))} s ago"
-    else:
-        short = f"{timesince(moment, depth=1)} ago"
-    return format_html(
-        '<span title="{}">{}</span>', exact.isoformat(timespec="milliseconds"), short
-    )
 
 
 def counts(run: ImportRun) -> SafeString:

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import F
 from django.db.models.functions import Now
 
-from products.credentials import check_reference
+from products.credentials import check_header, check_reference
 from products.readers import READERS
 from products.records import mapping_for
 from products.values import AVAILABILITY, currency_code, web_address
@@ -88,6 +88,7 @@ class Source(models.Model):
             "currency": partial(currency_code, self.currency),
             "options": partial(reader.options.model_validate, self.options),
             "mapping": partial(mapping_for, reader.mapping, self.mapping),
+            "auth_header": partial(check_header, self.auth_header),
             "auth_secret": partial(check_reference, self.auth_secret),
         }
         errors: dict[str, str] = {}

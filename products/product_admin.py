@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from products import badges, upsert
 from products.models import Product
 from products.records import FIELDS
+from project.badges import moment
 
 # Everything but the source's own time, which is no opinion.
 EDITABLE = tuple(name for name in FIELDS if name != "modified_at")
@@ -125,7 +126,7 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="updated", ordering="updated_at")
     def updated(self, product: Product) -> SafeString | str:
-        return badges.ago(product.updated_at)
+        return moment(product.updated_at)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from products import badges
 from products.models import ImportRun, RowIssue
+from project.badges import moment
 
 SHOWN_ISSUES = 100
 
@@ -97,7 +98,7 @@ class ImportRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="started", ordering="started_at")
     def started(self, run: ImportRun) -> SafeString | str:
-        return badges.ago(run.started_at)
+        return moment(run.started_at)
 
     @admin.display(description="outcome", ordering="outcome")
     def state(self, run: ImportRun) -> SafeString:

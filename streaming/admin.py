@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from streaming import badges
+from project.badges import moment
 from streaming.letter_admin import DeadLetterAdmin
 from streaming.message_admin import (
     HandledMessageAdmin,
@@ -107,7 +107,7 @@ class SubscriptionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="oldest waiting")
     def oldest(self, subscription: Any) -> SafeString | str:
-        return badges.ago(subscription.oldest)
+        return moment(subscription.oldest)
 
     @admin.display(description="dead letters")
     def dead(self, subscription: Any) -> SafeString:
@@ -121,7 +121,7 @@ class SubscriptionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="sampled")
     def sampled(self, subscription: Any) -> SafeString | str:
-        return badges.ago(subscription.sampled)
+        return moment(subscription.sampled)
 
 
 def _one(rows: QuerySet[Any], by: str, what: Any) -> Subquery:
@@ -160,8 +160,8 @@ class CursorAdmin(ReadOnlyAdmin):
 
     @admin.display(description="moved", ordering="moved_at")
     def moved(self, cursor: Cursor) -> SafeString | str:
-        return badges.ago(cursor.moved_at)
+        return moment(cursor.moved_at)
 
     @admin.display(description="sampled", ordering="sampled_at")
     def sampled(self, cursor: Cursor) -> SafeString | str:
-        return badges.ago(cursor.sampled_at)
+        return moment(cursor.sampled_at)

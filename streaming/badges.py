@@ -3,15 +3,15 @@
 Before it: rows of `models`. After it: `admin` and `letter_admin`.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
 
-# State → (sign, tone). The tone is a class of streaming/admin.css.
-_LOOKS = {
+from project import badges
+from project.badges import Looks
+
+_LOOKS: Looks = {
     "new": ("✗", "bad"),
     "dead": ("✗", "bad"),
     "replaying": ("▶", "busy"),
@@ -28,17 +28,7 @@ _LOOKS = {
 def badge(word: str) -> SafeString:
     """A state as a coloured label that can also be read without colours."""
     sign, tone = _LOOKS.get(word, ("?", "quiet"))
-    return format_html('<span class="badge badge-{}">{} {}</span>', tone, sign, word)
-
-
-def ago(moment: datetime | None) -> SafeString | str:
-    """Relative time, the exact one in milliseconds on hover."""
-    if moment is None:
-        return "-"
-    is_fresh = timezone.now() - moment < timedelta(minutes=1)
-    short = "just now" if is_fresh else f"{timesince(moment, depth=1)} ago"
-    exact = moment.isoformat(timespec="milliseconds")
-    return format_html('<span title="{}">{}</span>', exact, short)
+    return badges.badge(tone, sign, word)
 
 
 def record_time(ts_ms: int) -> str:

@@ -16,6 +16,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from project.badges import moment
 from streaming import badges, dead_letters, intake, payloads
 from streaming.dead_letters import NotNew, Result
 from streaming.message_admin import ReadOnlyAdmin, describe, kept
@@ -91,11 +92,11 @@ class DeadLetterAdmin(ReadOnlyAdmin):
 
     @admin.display(description="first failed", ordering="first_failed_at")
     def first_failed(self, letter: DeadLetter) -> SafeString | str:
-        return badges.ago(letter.first_failed_at)
+        return moment(letter.first_failed_at)
 
     @admin.display(description="last failed", ordering="last_failed_at")
     def last_failed(self, letter: DeadLetter) -> SafeString | str:
-        return badges.ago(letter.last_failed_at)
+        return moment(letter.last_failed_at)
 
     @admin.display(description="record time (UTC)")
     def record_time(self, letter: DeadLetter) -> str:

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from project.badges import moment
 from streaming import badges, intake, payloads
 from streaming.models import Attempt, HandledMessage, InboxMessage, Received
 
@@ -103,7 +104,7 @@ class MessageAdmin(ReadOnlyAdmin):
 
     @admin.display(description="received", ordering="received_at")
     def received(self, message: Received) -> SafeString | str:
-        return badges.ago(message.received_at)
+        return moment(message.received_at)
 
     @admin.display(description="record time (UTC)")
     def record_time(self, message: Received) -> str:
@@ -137,4 +138,4 @@ class HandledMessageAdmin(MessageAdmin):
 
     @admin.display(description="handled", ordering="handled_at")
     def handled(self, message: HandledMessage) -> SafeString | str:
-        return badges.ago(message.handled_at)
+        return moment(message.handled_at)

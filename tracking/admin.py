@@ -65,7 +65,7 @@ class LiveChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        self.result_list = badges.with_last_words(list(self.result_list))
+        self.result_list = badges.with_live(list(self.result_list))
 
 
 class TokenInline(admin.TabularInline):  # type: ignore[type-arg]
@@ -96,6 +96,12 @@ class DeviceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LiveChangeList
 
+    def save_model(
+        self, request: HttpRequest, obj: Device, form: Any, change: bool
+    ) -> None:
+        # Only what was edited: the flush moves the other columns meanwhile.
+        obj.save(update_fields=form.changed_data if change else None)
+
     @admin.display(description="state", ordering="active")
     def state(self, device: Device) -> SafeString | str:
         return badges.state(device) if device.pk else "-"
@@ -104,7 +110,7 @@ class DeviceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def last_seen(self, device: Device) -> SafeString | str:
         return badges.last_seen(device)
 
-    @admin.display(description="last position", empty_value="never")
+    @admin.display(description="last position", empty_value="-")
     def place(self, device: Device) -> str | None:
         if device.last_latitude is None or device.last_longitude is None:
             return None

@@ -12,7 +12,6 @@ from datetime import timedelta
 from hashlib import sha256
 from importlib import import_module
 from typing import Any
-from urllib.parse import urlsplit
 
 from channels.db import database_sync_to_async
 from django.conf import settings
@@ -117,9 +116,8 @@ def is_same_origin(headers: dict[bytes, bytes]) -> bool:
     allowed = settings.ALLOWED_HOSTS
     domain, _port = split_domain_port(host)
     return (
-        bool(host)
-        and urlsplit(origin).netloc == host
-        and bool(domain)
+        bool(domain)
+        and origin in (f"http://{host}", f"https://{host}")
         and validate_host(domain, allowed)
     )
 

@@ -29,7 +29,8 @@ TOKEN_PROTOCOL = "bearer."  # noqa: S105 (the start of a subprotocol name)
 MOST_TEXT = 16 * 1024
 MOST_BATCH_TEXT = 64 * 1024
 HEARTBEAT_S = 60
-FORBIDDEN = 4403
+LONGEST_ID = 100
+FORBIDDEN, UNKNOWN_ADDRESS = 4403, 4404
 BAD_DATA, TOO_BIG, TRY_LATER = 1003, 1009, 1013
 
 
@@ -69,9 +70,18 @@ class MapConsumer(AsyncConsumer):
 
     def _take(self, watcher: Watcher, text: str) -> None:
         try:
-            _obey(watcher, native.decode(text[:MOST_TEXT]))
+            _check_size(text, MOST_TEXT)
+            _obey(watcher, native.decode(text))
         except InvalidFix as error:
             watcher.push({"type": "websocket.send", "text": _error(error)})
+
+
+class NoConsumer(AsyncConsumer):
+    """Any other address: refused before the handshake, not a traceback in the log."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.close", "code": UNKNOWN_ADDRESS})
 
 
 class DeviceConsumer(AsyncConsumer):
@@ -120,21 +130,22 @@ class DeviceConsumer(AsyncConsumer):
             code = BAD_DATA if text is None else TOO_BIG
             await self.send_raw({"type": "websocket.close", "code": code})
             return False
-        message: dict[str, Any] = {}
+        message_id: str | float | None = None
         try:
             message = native.decode(text)
-            answer = await _answer(device, message, len(text))
-            await self._send(type="ack", id=message.get("id"), **answer)
+            message_id = _id(message.get("id"))
+            answer = await _answer(device, message, text)
+            await self._send(type="ack", id=message_id, **answer)
         except InvalidFix as error:
             doors.count_invalid("native", error)
-            await self._refuse(error, message)
+            await self._refuse(error, message_id)
         except ingest.Unavailable as error:
             away = InvalidFix("unavailable", f"{error}. Keep it and send it again.")
-            await self._refuse(away, message)
+            await self._refuse(away, message_id)
         return True
 
-    async def _refuse(self, error: InvalidFix, message: dict[str, Any]) -> None:
-        text = _error(error, message.get("id"))
+    async def _refuse(self, error: InvalidFix, message_id: str | float | None) -> None:
+        text = _error(error, message_id)
         await self.send_raw({"type": "websocket.send", "text": text})
 
     async def _send(self, **content: Any) -> None:
@@ -153,10 +164,10 @@ def _obey(watcher: Watcher, message: dict[str, Any]) -> None:
 
 
 async def _answer(
-    device: auth.Identity, message: dict[str, Any], size: int
+    device: auth.Identity, message: dict[str, Any], text: str
 ) -> dict[str, Any]:
-    if size > MOST_TEXT and message.get("type") != "fixes":
-        raise InvalidFix("too_big", "At most 16 KiB, and 64 KiB for fixes.")
+    if message.get("type") != "fixes":
+        _check_size(text, MOST_TEXT)
     match message.get("type"):
         case "fix":
             [outcome] = await ingest.accept(device, [native.fix(message)])
@@ -167,16 +178,43 @@ async def _answer(
             await ingest.start(device)
             return {"result": "accepted"}
         case "stop":
-            last = message.get("fix")
-            final = None if last is None else native.fix(last)
-            return {"result": await ingest.stop(device, final)}
+            return await _stop(device, message.get("fix"))
         case "ping":
             await ingest.touch(device)
             return {"result": "accepted"}
     raise InvalidFix("bad_type", "Send fix, fixes, start, stop or ping.")
 
 
-def _error(error: InvalidFix, message_id: Any = None) -> str:
+async def _stop(device: auth.Identity, last: Any) -> dict[str, Any]:
+    """A journey ends even if its last fix is unusable; the answer says both."""
+    final, unusable = None, {}
+    try:
+        final = None if last is None else native.fix(last)
+    except InvalidFix as error:
+        doors.count_invalid("native", error)
+        unusable = {"fix": f"invalid:{error.reason}"}
+    return {"result": await ingest.stop(device, final)} | unusable
+
+
+def _check_size(text: str, most: int) -> None:
+    if len(text) > most:
+        raise InvalidFix("too_big", "At most 16 KiB, and 64 KiB for fixes.")
+
+
+def _id(value: Any) -> str | float | None:
+    """What an answer can repeat: anything deeper could not even be encoded again."""
+    if isinstance(value, str) and len(value) <= LONGEST_ID:
+        return value
+    if value is None or (
+        isinstance(value, int | float) and not isinstance(value, bool)
+    ):
+        return value
+    raise InvalidFix(
+        "bad_id", f"id must be a number or at most {LONGEST_ID} characters."
+    )
+
+
+def _error(error: InvalidFix, message_id: str | float | None = None) -> str:
     content = {"type": "error", "reason": error.reason, "detail": error.detail}
     if message_id is not None:
         content["id"] = message_id

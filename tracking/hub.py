@@ -161,7 +161,7 @@ class Hub:
                 board.prune(self.tick)
 
     def _serve(self, watcher: Watcher) -> None:
-        if watcher.is_stuck():
+        if watcher.is_stuck() and not watcher.is_closing:
             logger.info(
                 "a watcher acknowledged nothing for %d s",
                 SILENCE_S,

@@ -210,13 +210,19 @@ def expire(fleet_id: int) -> list[int]:
     return [int(device_id) for device_id in lost]
 
 
-def last_words_of(devices: Sequence[tuple[int, int]]) -> list[int | None]:
-    """When each (fleet, device) spoke last, in ms; None for one that is not active."""
+def glimpses(devices: Sequence[tuple[int, int]]) -> list[tuple[int, str] | None]:
+    """Each (fleet, device) as last word (ms) and JSON of its live position; None when
+    it is not active. One round trip."""
     pipe = sync_redis().pipeline(transaction=False)
     for fleet_id, device_id in devices:
         pipe.zscore(keys.active(fleet_id), str(device_id))
+        pipe.get(keys.live(fleet_id, device_id))
+    found = pipe.execute()
     ttl_ms = settings.TRACKING_LIVE_TTL_S * 1000
-    return [None if at is None else int(at) - ttl_ms for at in pipe.execute()]
+    return [
+        None if at is None else (int(at) - ttl_ms, (value or "  ").split(" ", 2)[2])
+        for at, value in zip(found[::2], found[1::2], strict=True)
+    ]
 
 
 def newest_buffered(fleet_id: int) -> str:

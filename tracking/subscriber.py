@@ -40,6 +40,13 @@ class Gap(Exception):
     """Publications are missing: the fleet is read again."""
 
 
+def stop_if_cancelled() -> None:
+    """redis-py swallows a cancellation that comes while it connects."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 class Subscriber:
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -62,6 +69,7 @@ class Subscriber:
                     delay,
                     extra={"action": "hub_disconnected"},
                 )
+            stop_if_cancelled()
             await asyncio.sleep(delay)
             delay = min(delay * 2, LONGEST_RETRY_S)
 
@@ -79,6 +87,7 @@ class Subscriber:
             self._listener.new_epoch(f"{self._epoch}.{secrets.token_hex(4)}")
             checked_at = clock()
             while True:
+                stop_if_cancelled()
                 await self._follow_wanted()
                 if clock() - checked_at > EPOCH_CHECK_S:
                     await self._check_epoch()

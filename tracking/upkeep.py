@@ -20,6 +20,7 @@ from redis import RedisError
 
 from tracking import auth, history, keys, live, roster
 from tracking.ingest import Unavailable, now_ms
+from tracking.subscriber import stop_if_cancelled
 from tracking.watchers import NOT_LOGGED_IN, Message, Sight
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Upkeep:
                 await self._refresh(fleets)
                 due = clock() + ROSTER_EVERY_S if is_due else due
             self._tell(everybody=is_due)
+            stop_if_cancelled()
             await asyncio.sleep(0.25)
 
     async def _refresh(self, fleets: set[int]) -> None:
@@ -123,6 +125,7 @@ class Upkeep:
     async def _expiry(self) -> None:
         """Every web process runs it; the script lets only one announce a loss."""
         while True:
+            stop_if_cancelled()
             await asyncio.sleep(EXPIRE_EVERY_S)
             for fleet_id in tuple(self._hub.boards):
                 await self._expire(fleet_id)
@@ -179,6 +182,7 @@ class Upkeep:
         channel = await layer.new_channel()
         await layer.group_add(keys.CONTROL_GROUP, channel)
         while True:
+            stop_if_cancelled()
             event = await layer.receive(channel)
             if event["type"] == "tracking.rights":
                 await self.check_rights()

@@ -1,6 +1,6 @@
 """HTTP addresses of tracking: the pages and the phone doors."""
 
-from django.urls import path, re_path
+from django.urls import path
 
 from tracking import views
 
@@ -9,5 +9,6 @@ urlpatterns = [
     path("phone/", views.PhonePage.as_view(), name="phone"),
     path("api/fixes/", views.fixes_door, name="fixes"),
     # With and without the slash: phones do not follow redirects of a POST.
-    re_path(r"^osmand/(?P<token>[\w-]+)/?$", views.osmand_door, name="osmand"),
+    path("osmand/<slug:token>/", views.osmand_door, name="osmand"),
+    path("osmand/<slug:token>", views.osmand_door),
 ]

@@ -45,7 +45,8 @@ def programs(
         *(sys.executable, "-m", "uvicorn", "project.asgi:application"),
         *("--host", host, "--port", str(port), "--lifespan", "off"),
         *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
-        *("--no-access-log", "--timeout-graceful-shutdown", "3"),
+        *("--no-access-log", "--log-level", "warning"),
+        *("--timeout-graceful-shutdown", "3"),
     )
     url = f"http://{host}:{port}"
     fleet = manage("simulate_fleet", f"--vehicles={vehicles}", f"--url={url}")

@@ -5,16 +5,19 @@ its tick and deadline in the headers; the worker hands both to `lease.hold`.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any, Concatenate, ParamSpec
 
 from celery import Task
-from django.db import transaction
+from celery.beat import SchedulingError
+from django.db import DatabaseError, close_old_connections, transaction
 from django.utils import timezone
 from django_celery_beat.schedulers import DatabaseScheduler
 
+from project import outages
 from project.celery import app
 from project.jobs.entries import TickEntry
 from project.jobs.keys import bind_arguments, job_key
@@ -34,6 +37,8 @@ QUEUE = "jobs"
 EXPIRY_AFTER_DEADLINE = timedelta(hours=1)
 LEAST_MISFIRE = timedelta(seconds=60)
 LONGEST_MISFIRE = timedelta(days=1)
+# Beat looks again so long after it found the database or Redis away.
+RETRY_S = 5.0
 
 JOBS: dict[str, "ScheduledJob"] = {}
 
@@ -162,6 +167,61 @@ class TickScheduler(DatabaseScheduler):  # type: ignore[misc]
     """Every beat fires every tick and stamps the same instant; PostgreSQL picks one run."""
 
     Entry = TickEntry
+    # On time.monotonic(): nothing is looked at before, after a service was away.
+    retry_at = 0.0
+    _last_timestamp: datetime | None = None
+
+    def setup_schedule(self) -> None:
+        """Nothing yet: the first tick reads the schedules, and survives an outage."""
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        """Seconds to the next look. Without the database nothing is sent: no worker
+        could claim it; the tick is sent late instead."""
+        if (left := self.retry_at - time.monotonic()) > 0:
+            return left
+        try:
+            return float(super().tick(*args, **kwargs))
+        except DatabaseError as error:
+            return self._start_over(outages.describe(error) or str(error))
+
+    def apply_entry(self, entry: TickEntry, producer: Any = None) -> None:
+        """Send it; a message that Redis did not take is sent again a little later."""
+        try:
+            self.apply_async(entry, producer=producer, advance=False)
+        except SchedulingError as error:
+            if not (line := outages.describe(error.__context__ or error)):
+                logger.exception("Not sent", extra={"action": "schedule_not_sent"})
+                return
+            # As if it had not been reserved.
+            entry.model.last_run_at = entry.last_run_at
+            entry.model.total_run_count -= 1
+            self._start_over(line)
+        else:
+            self._dirty.add(entry.name)
+
+    def reserve(self, entry: TickEntry) -> TickEntry:
+        """The entry after this tick; written down only once its message is sent."""
+        following: TickEntry = next(entry)
+        return following
+
+    def _start_over(self, reason: str) -> float:
+        """Read all schedules anew, after a pause."""
+        logger.error(
+            "%s; beat tries again in %.0f s",
+            reason,
+            RETRY_S,
+            extra={"action": "beat_paused"},
+        )
+        self.retry_at = time.monotonic() + RETRY_S
+        self._initial_read, self._heap = True, None
+        return RETRY_S
+
+    def schedule_changed(self) -> bool:
+        """Whether somebody edited a schedule. Raises DatabaseError, unlike the stock."""
+        close_old_connections()
+        before: datetime | None = self._last_timestamp
+        now = self._last_timestamp = self.Changes.last_change()
+        return bool(now and before and now > before)
 
     def install_default_entries(self, data: Any) -> None:
         """None: `celery.backend_cleanup` would come back at every start."""
@@ -189,6 +249,7 @@ class TickScheduler(DatabaseScheduler):  # type: ignore[misc]
         stamped.options |= self._stamp(entry)
         if advance:
             self.reserve(entry)
+            self._dirty.add(entry.name)
         return super().apply_async(stamped, producer=producer, advance=False, **kwargs)
 
     def _stamp(self, entry: TickEntry) -> dict[str, Any]:

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 # WebGL without a graphics card.
 ARGUMENTS = [
     "--use-angle=swiftshader",

@@ -70,6 +70,7 @@ def test_it_works_on_all_three_paths_and_stops_by_itself(state: Path) -> None:
     assert demo.ready_file.stat().st_mode & 0o777 == 0o600
     roles = [process["role"] for process in document["processes"]]
     assert (roles.count("beat"), roles.count("worker")) == (3, 2)
+    assert roles.count("service") == 3
     for name in ("map", "admin", "phone", "metrics"):
         answer = httpx2.get(document[name], follow_redirects=True, timeout=10)
         assert answer.status_code == 200, name

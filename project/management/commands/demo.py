@@ -4,14 +4,11 @@ Services → migrations and a user → shop, web, workers, beats, consumer, traf
 addresses and a status line, until Ctrl-C or for `--seconds`.
 """
 
-import fcntl
 import os
-import secrets
 import shutil
 import signal
-import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -30,11 +27,16 @@ from rich.console import Console
 
 from project import embedded
 from project.demo import figures, ready, screen
+from project.demo.place import (
+    DEFAULT_PORT,
+    HOST,
+    choose_port,
+    kept_secret,
+    only_one_demo,
+)
 from project.demo.processes import Program, Supervisor, manage, programs
-from project.embedded.service import free_port
+from project.embedded.service import Service, free_port
 
-HOST = "127.0.0.1"
-DEFAULT_PORT = 8000
 USER = "admin"
 
 
@@ -77,8 +79,9 @@ class Command(BaseCommand):
             raise CommandError("--vehicles takes 1 to 2000.", returncode=2)
         stop = stop_on_signals()
         try:
-            with only_one_demo(), embedded.running(settings.STATE_DIR / "services"):
-                Demo(options, stop, Console(stderr=True), Console()).run()
+            services_folder = settings.STATE_DIR / "services"
+            with only_one_demo(), embedded.running(services_folder) as services:
+                Demo(options, stop, services).run()
         except (embedded.ServiceFailed, ready.NotReady) as failure:
             raise CommandError(str(failure)) from failure
 
@@ -87,12 +90,13 @@ class Demo:
     """One start of everything; the services already answer."""
 
     def __init__(
-        self, options: dict[str, Any], stop: Event, log: Console, out: Console
+        self, options: dict[str, Any], stop: Event, services: Sequence[Service]
     ) -> None:
         self.options = options
         self.stop = stop
-        self.log = log
-        self.out = out
+        self.services = services
+        self.log = Console(stderr=True)
+        self.out = Console()
         self.port = choose_port(options["port"])
         self.url = f"http://{HOST}:{self.port}"
         self.shop_port = free_port()
@@ -207,8 +211,16 @@ class Demo:
             "redis_url": os.environ["REDIS_URL"],
             "kafka_bootstrap_servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"],
             "processes": [
-                {"name": program.name, "role": program.role, "pid": process.pid}
-                for program, process in supervisor.running.items()
+                {"name": "demo", "role": "supervisor", "pid": os.getpid()},
+                *(
+                    {"name": s.name, "role": "service", "pid": s.process.pid}
+                    for s in self.services
+                    if s.process
+                ),
+                *(
+                    {"name": program.name, "role": program.role, "pid": process.pid}
+                    for program, process in supervisor.running.items()
+                ),
             ],
         }
 
@@ -238,46 +250,3 @@ def stop_on_signals() -> Event:
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)
     return stop
-
-
-@contextmanager
-def only_one_demo() -> Iterator[None]:
-    """Two demos in one folder would share their services' files."""
-    embedded.make_private(settings.STATE_DIR)
-    with (settings.STATE_DIR / "demo.lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            raise CommandError(
-                f"A demo already runs here (process {lock.read() or 'unknown'}). "
-                "Stop it with Ctrl-C first."
-            ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield
-
-
-def choose_port(wanted: int | None) -> int:
-    """The wanted port, else 8000, else a free one. Raises CommandError when taken."""
-    port = wanted or DEFAULT_PORT
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as failure:
-            if wanted:
-                raise CommandError(f"Port {wanted}: {failure.strerror}.") from failure
-            return free_port()
-    return port
-
-
-def kept_secret(name: str) -> str:
-    """A random secret that stays the same for this folder, readable by its owner."""
-    path = settings.STATE_DIR / name
-    if not path.exists():
-        ready.write_private(
-            path, secrets.token_urlsafe(12 if "password" in name else 40)
-        )
-    return path.read_text()
