@@ -14,10 +14,8 @@ from typing import Any
 from django.conf import settings
 from django.db import Error, close_old_connections, connection, transaction
 from django.db.models.functions import Now
-from redis import Redis
 
 from project.celery import app
-from project.redis import sync_client
 from streaming import leases
 from streaming.models import BlockedKey
 from streaming.tasks import QUEUE, drain
@@ -41,7 +39,6 @@ class Nudger:
 
     def __init__(self) -> None:
         self._producer: Any = None
-        self._queue: Redis | None = None
         self._complained_at = float("-inf")
 
     def send(self, lane_ids: Iterable[int]) -> None:
@@ -63,11 +60,13 @@ class Nudger:
 
     def _has_room(self) -> bool:
         """With all workers away the queue must not grow for ever."""
-        if self._queue is None:
-            self._queue = sync_client("broker")
-        return int(self._queue.llen(QUEUE)) < MAX_QUEUED
+        client = self._connected().channel.client
+        return int(client.llen(QUEUE)) < MAX_QUEUED
 
     def _publish(self, lanes: list[int]) -> None:
+        drain.apply_async((lanes,), producer=self._connected(), retry=False)
+
+    def _connected(self) -> Any:
         if self._producer is None:
             # No retries and short timeouts: without them Celery can hang for ever.
             broker = app.connection_for_write(
@@ -82,7 +81,7 @@ class Nudger:
                 },
             )
             self._producer = app.amqp.Producer(broker, auto_declare=False)
-        drain.apply_async((lanes,), producer=self._producer, retry=False)
+        return self._producer
 
     def _complain(self, error: Exception) -> None:
         if time.monotonic() - self._complained_at < REPEAT_LOG_S:
