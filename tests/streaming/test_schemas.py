@@ -120,6 +120,10 @@ HOSTILE = [
     pytest.param(change(price=-1), "bad_value", id="negative price"),
     pytest.param(change(price="1.23456"), "bad_value", id="too many decimals"),
     pytest.param(change(stock=2**31), "bad_value", id="stock out of range"),
+    pytest.param(change(stock=True), "bad_value", id="a stock of true"),
+    pytest.param(
+        json.dumps(FIX | {"lat": True}).encode(), "bad_value", id="latitude true"
+    ),
     pytest.param(change(stock=1.5), "bad_value", id="half a piece"),
     pytest.param(
         change(changed_at="2026-12-01T10:00:00"), "bad_value", id="time without zone"
