@@ -1,6 +1,7 @@
 """How every process logs: readable lines in development, JSON in production."""
 
 import logging.config
+import re
 from typing import Any
 
 import structlog
@@ -12,6 +13,15 @@ SHARED = [
     structlog.stdlib.ExtraAdder(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+
+
+# A device token is a secret that some phone apps can only send in the path.
+TOKEN = re.compile(r"(dr_[\w-]{5})[\w-]{12,}")
+
+
+def mask_tokens(_logger: Any, _method: str, line: str) -> str:
+    """The last processor: a token keeps the start by which the admin lists it."""
+    return TOKEN.sub(r"\1…", line)
 
 
 def configure(options: dict[str, Any]) -> None:
@@ -33,6 +43,7 @@ def configure(options: dict[str, Any]) -> None:
                         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                         structlog.processors.format_exc_info,
                         renderer,
+                        mask_tokens,
                     ],
                 }
             },

@@ -122,14 +122,30 @@ def is_same_origin(headers: dict[bytes, bytes]) -> bool:
     )
 
 
-def user_of(headers: dict[bytes, bytes]) -> int | None:
-    """The user of a session cookie, checked as Django does for a page."""
+def session_of(headers: dict[bytes, bytes]) -> str:
+    """The session key of a browser's cookie, or an empty text."""
     cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
+    return cookies.get(settings.SESSION_COOKIE_NAME, "")
+
+
+def user_of(session: str) -> int | None:
+    """The user of a session, checked as Django does for a page."""
     request = HttpRequest()
     engine: Any = import_module(settings.SESSION_ENGINE)
-    request.session = engine.SessionStore(cookies.get(settings.SESSION_COOKIE_NAME))
+    request.session = engine.SessionStore(session or None)
     user = get_user(request)
     return user.pk if user.is_authenticated and user.is_active else None
+
+
+def viewers(sessions: Iterable[str]) -> dict[str, tuple[int, Sight]]:
+    """User id and sight by session; sessions that have ended are left out."""
+    users = {session: user_of(session) for session in set(sessions)}
+    seen = sights(user_id for user_id in users.values() if user_id is not None)
+    return {
+        session: (user_id, seen[user_id])
+        for session, user_id in users.items()
+        if user_id in seen
+    }
 
 
 def sights(user_ids: Iterable[int]) -> dict[int, Sight]:
@@ -151,10 +167,3 @@ def _sight(user: Any) -> Sight:
         tuple(sorted(fleets)),
         tuple(sorted((fleet_id, str(device_id)) for fleet_id, device_id in pairs)),
     )
-
-
-def viewer(headers: dict[bytes, bytes]) -> tuple[int, Sight] | None:
-    """User id and sight of a map socket, or None for nobody."""
-    user_id = user_of(headers)
-    sight = sights([user_id]).get(user_id) if user_id is not None else None
-    return None if user_id is None or sight is None else (user_id, sight)

@@ -53,11 +53,14 @@ class Board:
         self, device: str, cell: Cell, fixed_at_ms: int, fragment: str, tick: int
     ) -> None:
         """Newer or equal fix times win; an older one is ignored."""
+        old = self.spots.get(device)
+        if not (old and old.fragment and old.fixed_at_ms > fixed_at_ms):
+            self._set(device, Spot(tick, cell, fixed_at_ms, fragment))
+
+    def _set(self, device: str, spot: Spot) -> None:
         old = self.spots.pop(device, None)
-        if old and old.fragment and old.fixed_at_ms > fixed_at_ms:
-            self.spots[device] = old
-            return
-        self.spots[device] = Spot(tick, cell, fixed_at_ms, fragment)
+        self.spots[device] = spot
+        tick, cell, _fixed_at_ms, fragment = spot
         for level, cells in self._levels.items():
             here = at_level(cell, level)
             if old and at_level(old.cell, level) != here:
@@ -73,14 +76,17 @@ class Board:
             _move_to_end(cells, at_level(old.cell, level), device, Mark(tick, ""))
 
     def replace(self, devices: dict[str, tuple[Cell, int, str]], tick: int) -> None:
-        """Take over a snapshot: what differs changes now, what is missing goes."""
-        for device in [d for d, spot in self.spots.items() if spot.fragment]:
+        """Take over a snapshot: what differs changes now, what is missing goes.
+
+        A fix older than ours counts as well: Redis may have lost its newest ones.
+        """
+        for device in self.shown():
             if device not in devices:
                 self.remove(device, tick)
         for device, (cell, fixed_at_ms, fragment) in devices.items():
             spot = self.spots.get(device)
             if spot is None or spot.fragment != fragment or spot.cell != cell:
-                self.put(device, cell, fixed_at_ms, fragment, tick)
+                self._set(device, Spot(tick, cell, fixed_at_ms, fragment))
 
     def changed(self, level: int, cell: Cell, since: int) -> Changes:
         """Walks back from the newest change, so it costs what changed."""
@@ -105,9 +111,16 @@ class Board:
                 continue
             if self.is_in(device, level, cells):
                 changes.items.append(spot.fragment)
-            else:
+            elif self._was_in(device, level, cells, since):
                 changes.gone.append(device)
         return changes
+
+    def _was_in(
+        self, device: str, level: int, cells: frozenset[Cell], since: int
+    ) -> bool:
+        """Whether it has left one of the cells; else a watcher cannot know it there."""
+        marks = (self._levels[level].get(cell, {}).get(device) for cell in cells)
+        return any(mark is not None and mark.tick > since for mark in marks)
 
     def is_in(self, device: str, level: int, cells: frozenset[Cell]) -> bool:
         """Whether a live device is in one of the cells."""
@@ -115,6 +128,10 @@ class Board:
         if spot is None or not spot.fragment:
             return False
         return at_level(spot.cell, level) in cells
+
+    def shown(self) -> list[str]:
+        """The devices in the live view."""
+        return [device for device, spot in self.spots.items() if spot.fragment]
 
     def prune(self, tick: int) -> None:
         """Forget who left long ago; bounded by the devices seen in the meantime."""

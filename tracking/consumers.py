@@ -16,11 +16,11 @@ from channels.db import database_sync_to_async
 from django.db import DatabaseError, InterfaceError
 
 from tracking import auth, doors, ingest
-from tracking.fixes import InvalidFix
+from tracking.fixes import Fix, InvalidFix
 from tracking.hub import hub
 from tracking.ingest import now_ms
 from tracking.protocols import native
-from tracking.watchers import NOT_LOGGED_IN, Watcher
+from tracking.watchers import CLOSE_TIMEOUT_S, NOT_LOGGED_IN, Sight, Watcher
 
 logger = logging.getLogger(__name__)
 
@@ -45,23 +45,24 @@ class MapConsumer(AsyncConsumer):
             await send({"type": "websocket.close", "code": FORBIDDEN})
             return
         await send({"type": "websocket.accept"})
+        session = auth.session_of(headers)
         try:
-            viewer = await database_sync_to_async(auth.viewer)(headers)
-        except (DatabaseError, InterfaceError):
+            await hub().wait_until_connected()
+            viewer = await _viewer(session)
+        except (DatabaseError, InterfaceError, TimeoutError):
             await send({"type": "websocket.close", "code": TRY_LATER})
             return
         if viewer is None:
             await send({"type": "websocket.close", "code": NOT_LOGGED_IN})
             return
-        await self._watch(Watcher(*viewer, send), receive, send)
+        await self._watch(Watcher(*viewer, send, session), receive)
 
-    async def _watch(self, watcher: Watcher, receive: Any, send: Any) -> None:
+    async def _watch(self, watcher: Watcher, receive: Any) -> None:
+        # No step in between: from the reading of the rights on, every change is heard.
+        hub().join(watcher)
         try:
-            await hub().join(watcher)
             while (message := await receive())["type"] != "websocket.disconnect":
                 self._take(watcher, message.get("text") or "")
-        except TimeoutError:
-            await send({"type": "websocket.close", "code": TRY_LATER})
         except asyncio.CancelledError:
             if not watcher.is_closing:
                 raise
@@ -87,6 +88,9 @@ class NoConsumer(AsyncConsumer):
 class DeviceConsumer(AsyncConsumer):
     """`/ws/device/`: fixes, start, stop and ping of the device that a token names."""
 
+    _closing: asyncio.Task[None] | None = None
+    _task: asyncio.Task[Any] | None = None
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.send_raw = send
         await receive()
@@ -99,20 +103,37 @@ class DeviceConsumer(AsyncConsumer):
             await send({"type": "websocket.close", "code": TRY_LATER})
             return
         if device is None:
-            await self.close_revoked()
+            await send({"type": "websocket.close", "code": NOT_LOGGED_IN})
             return
-        await self._hello(device)
+        await self._serve(device, receive)
+
+    async def _serve(self, device: auth.Identity, receive: Any) -> None:
+        self.device, self._task = device, asyncio.current_task()
         hub().device_sockets.add(self)
         hub().ensure_running()
         try:
+            await self._hello(device)
             while (message := await receive())["type"] != "websocket.disconnect":
-                if not await self._take(device, message.get("text")):
+                if self._closing or not await self._take(device, message.get("text")):
                     return
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise
         finally:
             hub().device_sockets.discard(self)
 
-    async def close_revoked(self) -> None:
-        await self.send_raw({"type": "websocket.close", "code": NOT_LOGGED_IN})
+    def cut(self, code: int) -> None:
+        """Close the socket now, whether the phone reads or not."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(code))
+
+    async def _close(self, code: int) -> None:
+        closing = self.send_raw({"type": "websocket.close", "code": code})
+        try:
+            await asyncio.wait_for(closing, CLOSE_TIMEOUT_S)
+        except Exception:  # noqa: BLE001 (whatever it is, the socket must end)
+            if self._task is not None:
+                self._task.cancel()
 
     async def _hello(self, device: auth.Identity) -> None:
         await self._send(
@@ -153,6 +174,15 @@ class DeviceConsumer(AsyncConsumer):
         await self.send_raw({"type": "websocket.send", "text": text})
 
 
+async def _viewer(session: str) -> tuple[int, Sight] | None:
+    """User id and sight of a session, read again if rights changed meanwhile."""
+    while True:
+        version = hub().rights_version
+        found = await database_sync_to_async(auth.viewers)([session])
+        if version == hub().rights_version:
+            return found.get(session)
+
+
 def _obey(watcher: Watcher, message: dict[str, Any]) -> None:
     match message.get("type"):
         case "ack":
@@ -187,7 +217,8 @@ async def _answer(
 
 async def _stop(device: auth.Identity, last: Any) -> dict[str, Any]:
     """A journey ends even if its last fix is unusable; the answer says both."""
-    final, unusable = None, {}
+    final: Fix | None = None
+    unusable: dict[str, Any] = {}
     try:
         final = None if last is None else native.fix(last)
     except InvalidFix as error:
@@ -215,9 +246,13 @@ def _id(value: Any) -> str | float | None:
 
 
 def _error(error: InvalidFix, message_id: str | float | None = None) -> str:
-    content = {"type": "error", "reason": error.reason, "detail": error.detail}
+    content: dict[str, Any] = {
+        "type": "error",
+        "reason": error.reason,
+        "detail": error.detail,
+    }
     if message_id is not None:
-        content["id"] = message_id
+        content |= {"id": message_id}
     return orjson.dumps(content).decode()
 
 

@@ -42,7 +42,8 @@ def judge(fix: Fix, state: State, now_ms: int) -> Outcome:
             "filtered", reason, stored_ms=now_ms if reason == "future" else at
         )
     clock = "clock" if at > now_ms + CLOCK_TOLERANCE_MS else ""
-    shown_ms = now_ms if clock else at
+    # Of a clock that is ahead only the order counts: of a batch its last one is shown.
+    shown_ms = max(now_ms, state.newest_ms + 1) if clock else at
     if shown_ms <= state.newest_ms:
         return Outcome("late", "late", stored_ms=at)
     if not moved(fix, state):

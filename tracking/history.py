@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 from prometheus_client import Counter
 
@@ -126,18 +127,30 @@ def mark_started(device_id: int, at_ms: int) -> None:
     )
 
 
-def mark_lost(fleet_id: int, device_ids: Sequence[int]) -> None:
-    """Save what is buffered of lost devices at once; they are no longer active."""
+def settle_lost(fleet_id: int) -> int:
+    """Save what is buffered; whoever Redis calls lost is not active here either.
+
+    Not only who has just been announced: the database may have been away then, or the
+    process that announced it has died. The number of devices that changed.
+    """
     flush(fleet_id)
-    # One that has sent again since it was announced stays active.
-    silent_since = timezone.now() - timedelta(seconds=settings.TRACKING_LIVE_TTL_S)
-    Device.objects.filter(pk__in=device_ids, last_received_at__lt=silent_since).update(
-        active=False
+    since = timezone.now() - timedelta(seconds=settings.TRACKING_LIVE_TTL_S)
+    silent = Device.objects.filter(
+        Q(last_received_at=None) | Q(last_received_at__lt=since),
+        Q(tracking_since=None) | Q(tracking_since__lt=since),
+        fleet=fleet_id,
+        active=True,
     )
-    logger.info(
-        "devices went silent",
-        extra={"action": "devices_lost", "fleet": fleet_id, "devices": len(device_ids)},
-    )
+    ids = list(silent.values_list("pk", flat=True))
+    found = live.glimpses([(fleet_id, device_id) for device_id in ids])
+    lost = [pk for pk, glimpse in zip(ids, found, strict=True) if glimpse is None]
+    settled = silent.filter(pk__in=lost).update(active=False) if lost else 0
+    if settled:
+        logger.info(
+            "devices went silent",
+            extra={"action": "devices_lost", "fleet": fleet_id, "devices": settled},
+        )
+    return settled
 
 
 def _readable(texts: Iterable[str]) -> list[Record]:

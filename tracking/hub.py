@@ -17,7 +17,8 @@ import orjson
 from django.conf import settings
 from prometheus_client import Counter, Gauge
 
-from tracking.board import Board, Changes
+from tracking.auth import Identity
+from tracking.board import TOMBSTONES_KEPT_TICKS, Board, Changes
 from tracking.cells import Cell
 from tracking.ingest import now_ms
 from tracking.roster import Roster
@@ -37,11 +38,12 @@ PRUNE_EVERY_TICKS = 100
 
 
 class DeviceSocket(Protocol):
-    """An open device socket, cut off when its token is revoked."""
+    """An open device socket, cut off when its token or its fleet changes."""
 
     token: str
+    device: Identity
 
-    async def close_revoked(self) -> None: ...
+    def cut(self, code: int) -> None: ...
 
 
 class Hub:
@@ -53,6 +55,8 @@ class Hub:
         self.rosters: dict[int, Roster] = {}
         self.watchers: set[Watcher] = set()
         self.device_sockets: set[DeviceSocket] = set()
+        # Grows before rights are read again: who joins meanwhile reads them again too.
+        self.rights_version = 0
         self._wanted_until: dict[int, float] = {}
         self._frames: dict[tuple[View, int], Message | None] = {}
         self._cells: dict[tuple[int, int, Cell, int], Changes] = {}
@@ -80,11 +84,14 @@ class Hub:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def join(self, watcher: Watcher) -> None:
-        """From now on the watcher hears events, rosters and, once it looks, frames."""
+    async def wait_until_connected(self) -> None:
+        """Raises TimeoutError where Redis has not been reached yet."""
         self.ensure_running()
         async with asyncio.timeout(10):
             await self._connected.wait()
+
+    def join(self, watcher: Watcher) -> None:
+        """From now on the watcher hears events, rosters and, once it looks, frames."""
         self.watchers.add(watcher)
         WATCHERS.inc()
         watcher.push(text_message(self.hello()))
@@ -123,6 +130,11 @@ class Hub:
         self.epoch = epoch
         self._connected.set()
         self.resync(self.watchers)
+
+    def missed(self, fleet_id: int) -> None:
+        """Events may have been lost: what they said of a fleet is not believed."""
+        if fleet_id in self.rosters:
+            self.rosters[fleet_id].doubt()
 
     def resync(self, watchers: Iterable[Watcher]) -> None:
         for watcher in watchers:
@@ -170,6 +182,9 @@ class Hub:
             watcher.close(TOO_SLOW)
         if not watcher.is_ready():
             return
+        if watcher.since < self.tick - TOMBSTONES_KEPT_TICKS:
+            # What left since then may be forgotten already: only a full frame is true.
+            watcher.since = -1
         view = watcher.view
         if view is not None and self._is_loaded(view.sight):
             frame = self._frame(view, watcher.since)
@@ -206,22 +221,26 @@ class Hub:
     def _changes(self, view: View, since: int) -> Changes:
         all_changes = Changes()
         for fleet_id in view.sight.fleets:
-            board = self.boards[fleet_id]
             for cell in view.cells:
                 changes = self._changed(fleet_id, view.level, cell, since)
                 all_changes.items += changes.items
-                # Gone from this cell may mean moved into another one of the view.
-                all_changes.gone += [
-                    device
-                    for device in changes.gone
-                    if not board.is_in(device, view.level, view.cells)
-                ]
+                all_changes.gone += changes.gone
         for fleet_id, device in view.sight.devices:
             board = self.boards[fleet_id]
             changes = board.changed_devices([device], view.level, view.cells, since)
             all_changes.items += changes.items
             all_changes.gone += changes.gone
+        # Gone from one cell may mean moved into another one of the view, or, with its
+        # fleet changed, onto another board.
+        all_changes.gone = [d for d in all_changes.gone if not self._shows(view, d)]
         return all_changes
+
+    def _shows(self, view: View, device: str) -> bool:
+        return any(
+            self.boards[fleet_id].is_in(device, view.level, view.cells)
+            for fleet_id in view.sight.fleet_ids()
+            if view.sight.covers(fleet_id, device)
+        )
 
     def _changed(self, fleet_id: int, level: int, cell: Cell, since: int) -> Changes:
         key = (fleet_id, level, cell, since)

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Protocol
 
 from channels.db import database_sync_to_async
@@ -111,8 +112,11 @@ async def stop(device: Sender, fix: Fix | None, *, door: str = "native") -> str:
 def _fixes(
     device: Sender, fixes: Sequence[Fix], door: str, outcomes: dict[int, Outcome]
 ) -> Plan:
-    """By fix time, so that a batch in any order ends in the same live state."""
-    order = sorted(range(len(fixes)), key=lambda index: fixes[index].fixed_at_ms)
+    """By fix time, so that a batch in any order ends in the same live state.
+
+    Of several fixes at the same time the most accurate comes first, and is shown.
+    """
+    order = sorted(range(len(fixes)), key=lambda index: _rank(fixes[index]))
 
     def plan(state: State, done: int) -> list[Put]:
         puts, now = [], now_ms()
@@ -124,6 +128,11 @@ def _fixes(
         return puts
 
     return plan
+
+
+def _rank(fix: Fix) -> tuple[float, ...]:
+    accuracy_m = inf if fix.accuracy_m is None else fix.accuracy_m
+    return fix.fixed_at_ms, accuracy_m, fix.latitude, fix.longitude
 
 
 def _put(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import redis
@@ -103,14 +103,18 @@ return {'ok', full}
 """
 )
 
-# KEYS active ended sequence; ARGV state prefix, live prefix, cell prefix, limit
+# KEYS active ended sequence; ARGV state prefix, live prefix, cell prefix, limit,
+#      channel of a device without a place, 6… devices to withdraw instead of the due
 # The keys behind the prefixes carry the same hash tag as KEYS, so one node has all.
 _EXPIRE = (
     _PUBLISH
     + """
-local lost = {}
+local lost, named = {}, {unpack(ARGV, 6)}
 for index, set in ipairs({KEYS[1], KEYS[2]}) do
-  local due = redis.call('ZRANGEBYSCORE', set, '-inf', text(now), 'LIMIT', 0, ARGV[4])
+  local due = named
+  if #named == 0 then
+    due = redis.call('ZRANGEBYSCORE', set, '-inf', text(now), 'LIMIT', 0, ARGV[4])
+  end
   for _, device in ipairs(due) do
     redis.call('ZREM', set, device)
     redis.call('DEL', ARGV[2] .. device)
@@ -119,7 +123,7 @@ for index, set in ipairs({KEYS[1], KEYS[2]}) do
     if at[1] and redis.call('SREM', ARGV[3] .. at[1], device) == 1 then
       redis.call('PUBLISH', channel, 'gone ' .. device .. ' ' .. step(KEYS[3], at[1]))
     end
-    if index == 1 then
+    if index == 1 and #named == 0 then
       redis.call('PUBLISH', channel, 'event ' .. device .. ' lost ' .. text(now))
       lost[#lost + 1] = device
     end
@@ -130,13 +134,7 @@ return lost
 )
 
 
-class Script(NamedTuple):
-    body: str
-    sha: str
-
-
-PUT = Script(_PUT, sha1(_PUT.encode(), usedforsecurity=False).hexdigest())
-EXPIRE = Script(_EXPIRE, sha1(_EXPIRE.encode(), usedforsecurity=False).hexdigest())
+_PUT_SHA = sha1(_PUT.encode(), usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +163,11 @@ async def run(puts: Sequence[Put]) -> list[Applied]:
     """Apply in order, in one round trip. Raises `redis.RedisError`."""
     client = async_redis()
     for _ in range(2):
-        pipe = client.pipeline(transaction=False)
-        for put in puts:
-            pipe.evalsha(PUT.sha, 8, *_arguments(put))
+        pipe = _filled(client.pipeline(transaction=False), puts)
         replies = await pipe.execute(raise_on_error=False)
         if not any(isinstance(reply, NoScriptError) for reply in replies):
             break
-        await client.script_load(PUT.body)
+        await client.script_load(_PUT)
     return [_applied(reply) for reply in replies]
 
 
@@ -179,13 +175,11 @@ def run_sync(puts: Sequence[Put]) -> list[Applied]:
     """The same for a Celery worker."""
     client = sync_redis()
     for _ in range(2):
-        pipe = client.pipeline(transaction=False)
-        for put in puts:
-            pipe.evalsha(PUT.sha, 8, *_arguments(put))
+        pipe = _filled(client.pipeline(transaction=False), puts)
         replies = pipe.execute(raise_on_error=False)
         if not any(isinstance(reply, NoScriptError) for reply in replies):
             break
-        client.script_load(PUT.body)
+        client.script_load(_PUT)
     return [_applied(reply) for reply in replies]
 
 
@@ -194,9 +188,17 @@ def expire(fleet_id: int) -> list[int]:
 
     Any number of processes may run it at the same time.
     """
-    client = sync_redis()
-    lost = client.eval(
-        EXPIRE.body,
+    return [int(device_id) for device_id in _expire_or_withdraw(fleet_id)]
+
+
+def withdraw(fleet_id: int, device_ids: Sequence[str]) -> None:
+    """Take devices off the map of a fleet that they have left; no event."""
+    _expire_or_withdraw(fleet_id, *device_ids)
+
+
+def _expire_or_withdraw(fleet_id: int, *device_ids: str) -> Any:
+    return sync_redis().eval(
+        _EXPIRE,
         3,
         keys.active(fleet_id),
         keys.ended(fleet_id),
@@ -206,8 +208,8 @@ def expire(fleet_id: int) -> list[int]:
         keys.cell_prefix(fleet_id),
         EXPIRE_BATCH,
         keys.channel(fleet_id, ""),
+        *device_ids,
     )
-    return [int(device_id) for device_id in lost]
 
 
 def glimpses(devices: Sequence[tuple[int, int]]) -> list[tuple[int, str] | None]:
@@ -260,6 +262,12 @@ def sync_redis() -> redis.Redis:
 _CLIENTS: WeakKeyDictionary[AbstractEventLoop, redis.asyncio.Redis] = (
     WeakKeyDictionary()
 )
+
+
+def _filled(pipe: Any, puts: Sequence[Put]) -> Any:
+    for put in puts:
+        pipe.evalsha(_PUT_SHA, 8, *_arguments(put))
+    return pipe
 
 
 def _arguments(put: Put) -> list[Any]:

@@ -49,12 +49,21 @@ class Heard:
 
 
 class Roster:
-    """One fleet's list. `entries` has an empty fragment for a device that is gone."""
+    """One fleet's list. `entries` has an empty fragment for a device that is gone.
+
+    `known` is believed until `known_until` on the event loop's clock.
+    """
 
     def __init__(self) -> None:
         self.known: dict[str, Known] = {}
         self.heard: dict[str, Heard] = {}
         self.entries: dict[str, Entry] = {}
+        self.known_until = 0.0
+
+    def doubt(self) -> None:
+        """Devices may have changed unheard: the database is asked again."""
+        self.heard.clear()
+        self.known_until = 0.0
 
     def refresh(
         self, board: Board, last_words: dict[str, int], now_ms: int, tick: int

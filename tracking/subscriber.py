@@ -33,6 +33,7 @@ class Listener(Protocol):
 
     def wanted(self) -> set[int]: ...
     def new_epoch(self, epoch: str) -> None: ...
+    def missed(self, fleet_id: int) -> None: ...
     def heard(self, fleet_id: int, device: str, event: str, at_ms: int) -> None: ...
 
 
@@ -85,10 +86,13 @@ class Subscriber:
         try:
             await self._follow_wanted()
             self._listener.new_epoch(f"{self._epoch}.{secrets.token_hex(4)}")
-            checked_at = clock()
+            checked_at = followed_at = clock()
             while True:
                 stop_if_cancelled()
-                await self._follow_wanted()
+                # Who watches what is asked per step: per message it costs too much.
+                if clock() - followed_at > POLL_S:
+                    await self._follow_wanted()
+                    followed_at = clock()
                 if clock() - checked_at > EPOCH_CHECK_S:
                     await self._check_epoch()
                     checked_at = clock()
@@ -115,7 +119,9 @@ class Subscriber:
         for fleet_id in known - wanted:
             await self._pubsub.unsubscribe(*keys.channels(fleet_id))
             self._fleets = {c: f for c, f in self._fleets.items() if f != fleet_id}
-            self._listener.boards.pop(fleet_id, None)
+        # Also one of before an outage, which nobody wanted again.
+        for fleet_id in set(self._listener.boards) - wanted:
+            del self._listener.boards[fleet_id]
 
     async def _join(self, fleet_id: int) -> None:
         names = keys.channels(fleet_id)
@@ -137,6 +143,7 @@ class Subscriber:
         board = self._listener.boards.setdefault(fleet_id, Board())
         board.replace(devices, self._listener.tick + 1)
         board.sequences = sequences
+        self._listener.missed(fleet_id)
 
     async def _take(self, channel: str, text: str) -> None:
         fleet_id = self._fleets.get(channel)

@@ -25,10 +25,9 @@ def flush_positions(lease: Lease) -> None:
     for fleet_id in Fleet.objects.order_by("pk").values_list("pk", flat=True):
         lease.check()
         silent = live.expire(fleet_id)
+        LOST.inc(len(silent))
         written += history.flush(fleet_id, lease.check)
-        if silent:
-            LOST.inc(len(silent))
-            history.mark_lost(fleet_id, silent)
+        history.settle_lost(fleet_id)
         lost += len(silent)
         lease.progress(positions=written, lost=lost)
     logger.info(

@@ -33,12 +33,14 @@ ROSTER_EVERY_S = 5.0
 NAMES_EVERY_S = 30.0
 EXPIRE_EVERY_S = 2.0
 RIGHTS_EVERY_S = 30.0
+COME_BACK = 1012
 
 
 class Upkeep:
     def __init__(self, hub: "Hub") -> None:
         self._hub = hub
-        self._names_at: dict[int, float] = {}
+        self._failed: set[int] = set()
+        self._changed = False
         self._roster_tick = 0
 
     def loops(self) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -58,7 +60,14 @@ class Upkeep:
         while True:
             fleets = set(self._hub.boards)
             is_due = clock() >= due
-            if is_due or fleets - set(self._hub.rosters):
+            if is_due:
+                self._failed.clear()
+            if (
+                is_due
+                or self._changed
+                or fleets - set(self._hub.rosters) - self._failed
+            ):
+                self._changed = False
                 await self._refresh(fleets)
                 due = clock() + ROSTER_EVERY_S if is_due else due
             self._tell(everybody=is_due)
@@ -71,6 +80,7 @@ class Upkeep:
             try:
                 await self._refresh_fleet(fleet_id)
             except (DatabaseError, InterfaceError, RedisError) as error:
+                self._failed.add(fleet_id)
                 logger.warning(
                     "no new roster: %s", error, extra={"action": "roster_failed"}
                 )
@@ -78,14 +88,26 @@ class Upkeep:
     async def _refresh_fleet(self, fleet_id: int) -> None:
         now = asyncio.get_running_loop().time()
         found = self._hub.rosters.get(fleet_id) or roster.Roster()
-        if fleet_id not in self._hub.rosters or now > self._names_at.get(fleet_id, 0):
-            found.known = await database_sync_to_async(roster.load)(fleet_id)
-            self._names_at[fleet_id] = now + NAMES_EVERY_S
+        if now > found.known_until:
+            found.known_until = now + NAMES_EVERY_S
+            await self._read_names(fleet_id, found)
         words = await roster.last_words(fleet_id)
         board = self._hub.boards.get(fleet_id)
         if board is not None:
             found.refresh(board, words, now_ms(), self._roster_tick)
             self._hub.rosters[fleet_id] = found
+
+    async def _read_names(self, fleet_id: int, found: roster.Roster) -> None:
+        # Who was on the map before the reading and is not in it has left the fleet.
+        shown = self._hub.boards[fleet_id].shown()
+        try:
+            found.known = await database_sync_to_async(roster.load)(fleet_id)
+        except (DatabaseError, InterfaceError):
+            found.known_until = 0.0
+            raise
+        if strangers := [device for device in shown if device not in found.known]:
+            withdraw = sync_to_async(live.withdraw, thread_sensitive=False)
+            await withdraw(fleet_id, strangers)
 
     def _tell(self, *, everybody: bool) -> None:
         messages: dict[tuple[Sight, int], Message | None] = {}
@@ -111,6 +133,8 @@ class Upkeep:
             only = {device for fleet, device in sight.devices if fleet == fleet_id}
             new, old = found.changed(since, None if fleet_id in sight.fleets else only)
             items, gone = items + new, gone + old
+        # A device may have moved from one fleet to another.
+        gone = [device for device in gone if not self._lists(sight, device)]
         if since >= 0 and not items and not gone:
             return None
         gone = gone if since >= 0 else []
@@ -119,6 +143,13 @@ class Upkeep:
             "text": f'{{"type":"roster","full":{str(since < 0).lower()},'
             f'"items":[{",".join(items)}],"gone":{orjson.dumps(gone).decode()}}}',
         }
+
+    def _lists(self, sight: Sight, device: str) -> bool:
+        return any(
+            sight.covers(fleet_id, device)
+            and device in self._hub.rosters[fleet_id].known
+            for fleet_id in sight.fleet_ids()
+        )
 
     # --- lost devices -----------------------------------------------------------
 
@@ -135,7 +166,7 @@ class Upkeep:
             lost = await sync_to_async(live.expire, thread_sensitive=False)(fleet_id)
             if lost:
                 LOST.inc(len(lost))
-                await database_sync_to_async(history.mark_lost)(fleet_id, lost)
+                await database_sync_to_async(history.settle_lost)(fleet_id)
         except (RedisError, DatabaseError, InterfaceError) as error:
             logger.warning(
                 "lost devices not settled: %s", error, extra={"action": "expiry_failed"}
@@ -151,28 +182,34 @@ class Upkeep:
             await self._check_tokens()
 
     async def check_rights(self) -> None:
-        users = {watcher.user_id for watcher in self._hub.watchers}
+        """Who has lost a right stops seeing; who has logged out is closed."""
+        self._hub.rights_version += 1
+        watchers = tuple(self._hub.watchers)
+        sessions = {watcher.session for watcher in watchers}
         try:
-            found = await database_sync_to_async(auth.sights)(users)
+            found = await database_sync_to_async(auth.viewers)(sessions)
         except (DatabaseError, InterfaceError) as error:
             logger.warning(
                 "rights not read: %s", error, extra={"action": "rights_failed"}
             )
             return
-        for watcher in tuple(self._hub.watchers):
-            sight = found.get(watcher.user_id)
-            if sight is None:
+        for watcher in watchers:
+            viewer = found.get(watcher.session)
+            if viewer is None:
                 watcher.close(NOT_LOGGED_IN)
-            elif sight != watcher.sight:
-                watcher.see(sight)
+            elif viewer[1] != watcher.sight:
+                watcher.see(viewer[1])
 
     async def _check_tokens(self) -> None:
-        """Cut off the device sockets whose token is no longer good."""
+        """Cut off the device sockets whose token or fleet is no longer what it was."""
         auth.forget_tokens()
         for socket in tuple(self._hub.device_sockets):
             with suppress(Unavailable):
-                if await auth.identify(socket.token) is None:
-                    await socket.close_revoked()
+                identity = await auth.identify(socket.token)
+                if identity is None:
+                    socket.cut(NOT_LOGGED_IN)
+                elif identity.fleet_id != socket.device.fleet_id:
+                    socket.cut(COME_BACK)
 
     async def _control(self) -> None:
         """The hub's one channel in the control group."""
@@ -187,6 +224,11 @@ class Upkeep:
             if event["type"] == "tracking.rights":
                 await self.check_rights()
             elif event["type"] == "tracking.tokens":
+                await self._check_tokens()
+            elif event["type"] == "tracking.devices":
+                for found in self._hub.rosters.values():
+                    found.known_until = 0.0
+                self._changed = True
                 await self._check_tokens()
             elif event["type"] == "tracking.resync":
                 self._hub.resync(self._hub.watchers)

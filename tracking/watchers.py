@@ -49,8 +49,11 @@ class View:
 class Watcher:
     """The hub's side of one socket. `since`: the tick up to which it has all; -1 none."""
 
-    def __init__(self, user_id: int, sight: Sight, send: Send) -> None:
+    def __init__(
+        self, user_id: int, sight: Sight, send: Send, session: str = ""
+    ) -> None:
         self.user_id = user_id
+        self.session = session
         self.sight = sight
         self.view: View | None = None
         self.since = -1

@@ -1,5 +1,7 @@
 """The HTTP doors answer what keeps each phone app healthy."""
 
+import logging
+
 import pytest
 from asgiref.sync import sync_to_async
 from django.test import Client, override_settings
@@ -73,6 +75,19 @@ async def test_without_redis_phones_hear_503_never_429(async_client, phone, redi
         answer = await async_client.get(f"/osmand/{token}/", query(make_fix()))
     assert answer.status_code == 503
     assert answer["Retry-After"]
+
+
+async def test_a_token_in_the_path_never_gets_into_the_log(
+    async_client, phone, redis_away, caplog
+):
+    _device, token = phone
+    async with redis_away():
+        await async_client.get(f"/osmand/{token}/", query(make_fix()))
+    await async_client.post(f"/osmand/{token[:-1]}x/")
+    ours = {h.get_name(): h for h in logging.getLogger().handlers}["stderr"]
+    lines = [ours.format(record) for record in caplog.records]
+    assert any("/osmand/" in line for line in lines)
+    assert not any(token[9:-1] in line for line in lines)
 
 
 async def test_with_a_full_buffer_phones_hear_503(async_client, phone):

@@ -144,8 +144,9 @@ async def test_watchers_of_the_same_place_get_the_very_same_message(running_hub)
         sent[1].append(message)
 
     both = [Sent(1, Sight((device.fleet_id,)), send) for send in (send_0, send_1)]
+    await running_hub.wait_until_connected()
     for watcher in both:
-        await running_hub.join(watcher)
+        running_hub.join(watcher)
         watcher.look_at((8.0, 47.0, 9.0, 48.0))
 
     def frames(messages):
@@ -171,7 +172,8 @@ async def test_a_watcher_that_never_reads_holds_up_nobody(running_hub, monkeypat
 
     deaf = Sent(1, Sight((device.fleet_id,)), stuck)
     deaf.task = asyncio.create_task(blocked.wait())
-    await running_hub.join(deaf)
+    await running_hub.wait_until_connected()
+    running_hub.join(deaf)
     deaf.look_at(None)
     watcher = Watcher(cookie)
     await watcher.open()
@@ -200,7 +202,8 @@ async def test_a_slow_watcher_gets_the_newest_and_no_queue(running_hub):
             frames.append(content)
 
     slow = Sent(1, Sight((device.fleet_id,)), send)
-    await running_hub.join(slow)
+    await running_hub.wait_until_connected()
+    running_hub.join(slow)
     slow.look_at(None)
     for step in range(1, 41):
         await ingest.accept(device, [make_fix(-60 + step, steps=step * 2)])
@@ -220,3 +223,24 @@ async def test_a_hundred_and_fifty_maps_may_open_at_once():
     await asyncio.gather(*(watcher.open() for watcher in watchers))
     assert all(len(watcher.items) == 1 for watcher in watchers)
     await asyncio.gather(*(watcher.close() for watcher in watchers))
+
+
+async def test_a_fix_costs_no_look_at_every_watcher(running_hub, monkeypatch):
+    [device], cookie = await a_fleet(1)
+    watcher = Watcher(cookie)
+    await watcher.open()
+    looks, wanted = [], running_hub.wanted
+
+    def counted() -> set[int]:
+        looks.append(1)
+        return set(wanted())
+
+    monkeypatch.setattr(running_hub, "wanted", counted)
+    fixes = [make_fix(-300 + n, steps=n * 2) for n in range(300)]
+    await ingest.accept(device, fixes)
+    newest = round(make_fix(steps=598).latitude, 6)
+    await watcher.until(
+        lambda: newest in [item["lat"] for item in watcher.items.values()], "newest"
+    )
+    assert len(looks) < 100
+    await watcher.close()

@@ -1,6 +1,8 @@
 """The one door: live keys, buffer and outcomes, on a real Redis and PostgreSQL."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -71,6 +73,23 @@ def test_a_batch_in_any_order_shows_its_newest_fix(device):
     fixes = [make_fix(-seconds, steps=seconds) for seconds in range(1, 30)]
     assert set(texts(device, *fixes)) == {"accepted"}
     assert f" {make_fix(-1).fixed_at_ms} " in str(live_value(device))
+
+
+def test_a_batch_from_a_clock_that_is_ahead_shows_its_newest_fix(device):
+    fixes = [make_fix(600 + n, steps=n * 2) for n in range(5)]
+    assert texts(device, *fixes) == ["accepted"] * 5
+    assert f'"lat":{round(fixes[-1].latitude, 6)}' in str(live_value(device))
+    # And once the clock is right again, the device is heard at once.
+    assert texts(device, make_fix(2, steps=99)) == ["accepted"]
+
+
+def test_of_fixes_at_the_same_time_the_most_accurate_is_shown_in_any_order(device):
+    radii = (500.0, None, 8.0, 60.0)
+    fixes = [make_fix(0, steps=n * 50, accuracy_m=m) for n, m in enumerate(radii)]
+    for number, order in enumerate(permutations(fixes)):
+        moved = [replace(f, fixed_at_ms=f.fixed_at_ms - 9000 + number) for f in order]
+        texts(device, *moved)
+        assert f'"lat":{round(fixes[2].latitude, 6)}' in str(live_value(device))
 
 
 def test_what_another_process_wrote_is_seen_before_judging(device):
@@ -162,6 +181,30 @@ def test_a_silent_device_is_lost_once_and_saved(device, settings):
         lost = live.expire(device.fleet_id)
     assert lost == [device.pk]
     assert live.expire(device.fleet_id) == []
-    history.mark_lost(device.fleet_id, lost)
+    assert history.settle_lost(device.fleet_id) == 1
     device.refresh_from_db()
     assert (device.state, Position.objects.count()) == ("lost", 1)
+
+
+def test_a_loss_announced_while_the_database_was_away_is_settled_later(
+    device, settings
+):
+    settings.TRACKING_LIVE_TTL_S = 0.05
+    silent = make_device(fleet=device.fleet)
+    # It has said that it starts, and never again anything.
+    history.mark_started(silent.pk, ingest.now_ms() - 1000)
+    texts(device, make_fix())
+    history.flush(device.fleet_id)
+    deadline = timezone.now() + timedelta(seconds=5)
+    while not live.expire(device.fleet_id):
+        assert timezone.now() < deadline
+    settings.TRACKING_LIVE_TTL_S = 60
+    heard = make_device(fleet=device.fleet)
+    texts(heard, make_fix())
+    settings.TRACKING_LIVE_TTL_S = 0.05
+    assert history.settle_lost(device.fleet_id) == 2
+    assert {d.state for d in (device, silent, heard) if not d.refresh_from_db()} == {
+        "lost",
+        "never",
+        "active",
+    }

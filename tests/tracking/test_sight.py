@@ -32,6 +32,8 @@ token_made = sync_to_async(make_token)
         pytest.param(b"http://testserver.evil.example", id="look-alike"),
         pytest.param(b"http://eviltestserver", id="suffix"),
         pytest.param(b"null", id="null"),
+        pytest.param(b"http://evil@testserver", id="name and host"),
+        pytest.param(b"http://[", id="no address at all"),
         pytest.param(None, id="missing"),
     ],
 )
