@@ -9,7 +9,15 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except Exception as error:
+        from project.outages import describe
+
+        line = describe(error)
+        if not line or "--traceback" in sys.argv:
+            raise
+        sys.exit(line)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from products.schedule import ensure_schedule, remove_schedule
 from products.tasks import import_products
 from project.badges import moment
 from project.jobs.models import State
+from project.strict_json import StrictJSONField
 
 __all__ = ["ImportRunAdmin", "ProductAdmin", "RowIssueAdmin", "SourceAdmin"]
 
@@ -63,7 +64,10 @@ class SourceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     )
 
     formfield_overrides = {
-        JSONField: {"widget": forms.Textarea(attrs={"rows": 3, "cols": 70})}
+        JSONField: {
+            "form_class": StrictJSONField,
+            "widget": forms.Textarea(attrs={"rows": 3, "cols": 70}),
+        }
     }
 
     class Media:

@@ -32,6 +32,8 @@ ATTEMPTS = 5
 MAX_WAIT_S = 120.0
 MAX_BYTES = 512 * 1024 * 1024
 MAX_REDIRECTS = 5
+# A server that sends a byte now and then would keep the job to itself for ever.
+MAX_ANSWER_S = 900.0
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -65,7 +67,8 @@ class Fetched:
 class HttpClient:
     """One per run. `secret` goes out as `secret_header`, to the source's host only.
 
-    `pause` waits so many seconds and may raise, when the run lost its lease.
+    `pause` waits so many seconds and may raise, when the run lost its lease; it is also
+    asked, with 0, at each piece of an answer.
     """
 
     origin: str
@@ -94,7 +97,12 @@ class HttpClient:
         self, url: str, params: dict[str, Any] | None = None, etag: str = ""
     ) -> Iterator[Fetched | None]:
         """The answer to a GET, None for "not modified"; raises SourceFailed."""
-        address = str(httpx2.URL(url).copy_merge_params(params or {}))
+        try:
+            address = str(httpx2.URL(url).copy_merge_params(params or {}))
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise SourceFailed(
+                f"{masked(url)} is no usable address: {error}"
+            ) from error
         with tempfile.SpooledTemporaryFile(max_size=1024 * 1024) as body:
             for attempt in range(1, ATTEMPTS + 1):
                 last = attempt == ATTEMPTS
@@ -104,6 +112,8 @@ class HttpClient:
                 self.traffic.retries += 1
                 self.pause(backoff_s(attempt) if wait_s is None else wait_s)
             body.seek(0)
+            if response.status_code == 304 and not etag:
+                raise SourceFailed("Answered 304 to a request without a condition.")
             yield (
                 None
                 if response.status_code == 304
@@ -120,7 +130,7 @@ class HttpClient:
         """(response, None) when done, (None, seconds or None) to try again."""
         try:
             response = self._get(url, etag, body)
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             REQUESTS.labels("error").inc()
             if last:
                 name = type(error).__name__
@@ -128,6 +138,8 @@ class HttpClient:
                     f"{masked(url)} does not answer ({name})."
                 ) from error
             return None, None
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise SourceFailed(f"{masked(url)} is no usable address.") from error
         if response.status_code not in RETRIED:
             return _accepted(response, url), None
         wait_s = retry_after_s(response.headers.get("retry-after"))
@@ -158,7 +170,7 @@ class HttpClient:
         raise SourceFailed(f"{masked(url)}: more than {MAX_REDIRECTS} redirects.")
 
     def _headers(self, url: str, etag: str) -> dict[str, str]:
-        headers = {"If-None-Match": etag} if etag else {}
+        headers = {"If-None-Match": etag} if etag.isascii() and etag else {}
         if self.secret and _origin(url) == _origin(self.origin):
             headers[self.secret_header or "Authorization"] = self.secret
         return headers
@@ -171,11 +183,15 @@ class HttpClient:
     def _spool(self, response: httpx2.Response, body: IO[bytes]) -> None:
         body.seek(0)
         body.truncate()
-        size = 0
-        for chunk in response.iter_bytes(64 * 1024):
+        size, ends_at = 0, time.monotonic() + MAX_ANSWER_S
+        # As it comes: a fixed size would wait for a slow server to fill it.
+        for chunk in response.iter_bytes():
+            self.pause(0)
             size += len(chunk)
             if size > self.max_bytes:
                 raise SourceFailed(f"The answer is larger than {self.max_bytes} bytes.")
+            if time.monotonic() > ends_at:
+                raise SourceFailed(f"The answer took longer than {MAX_ANSWER_S:.0f} s.")
             body.write(chunk)
         self.traffic.bytes_read += size
 
@@ -217,10 +233,11 @@ def backoff_s(attempt: int) -> float:
 
 def masked(url: str) -> str:
     """The address as logs and pages may show it: no user, password, query."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{host}{port}{parts.path}"
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "The address"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

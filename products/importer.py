@@ -16,7 +16,7 @@ from django.db.models import Q
 from django.utils import timezone
 from prometheus_client import Counter
 
-from products.credentials import SecretMissing, resolve
+from products.credentials import SecretMissing, check_header, resolve
 from products.http import HttpClient, SourceDeferred, SourceFailed
 from products.models import ImportRun, RowIssue, Source
 from products.readers import READERS, Reader
@@ -117,6 +117,7 @@ def open_reader(
 ) -> Iterator[Reader]:
     """The source's reader with its client; waits end early when `check` raises."""
     try:
+        check_header(source.auth_header)
         secret = resolve(source.auth_secret) if source.auth_secret else ""
     except (SecretMissing, ValueError) as error:
         raise SourceFailed(str(error)) from error
@@ -130,9 +131,10 @@ def open_reader(
 def pause(check: Callable[[], None], seconds: float) -> None:
     """Wait, asking every half second whether to go on; `check` raises if not."""
     until = time.monotonic() + seconds
+    check()
     while (left := until - time.monotonic()) > 0:
-        check()
         time.sleep(min(0.5, left))
+        check()
 
 
 def tally_for(source: Source) -> Tally:
@@ -169,7 +171,9 @@ def note_cost(run: ImportRun, reader: Reader) -> None:
 
 def remember_etag(source: Source, reader: Reader) -> None:
     if reader.complete and reader.etag != source.etag and len(reader.etag) <= 300:
-        Source.objects.filter(pk=source.pk).update(etag=reader.etag)
+        # Edited meanwhile: what this run was answered says nothing about the new rules.
+        unedited = Source.objects.filter(pk=source.pk, updated_at=source.updated_at)
+        unedited.update(etag=reader.etag)
 
 
 def keep_issues(run: ImportRun, tally: Tally) -> None:

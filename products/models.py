@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import F
 from django.db.models.functions import Now
 
-from products.credentials import check_reference
+from products.credentials import check_header, check_reference
 from products.readers import READERS
 from products.records import mapping_for
 from products.values import AVAILABILITY, currency_code, web_address
@@ -82,12 +82,15 @@ class Source(models.Model):
         if self.kind not in READERS:
             return
         self.currency = self.currency.upper()
+        # An emptied text field arrives as None.
+        self.options, self.mapping = self.options or {}, self.mapping or {}
         reader = READERS[self.kind]
         checks: dict[str, Callable[[], object]] = {
             "url": partial(web_address, self.url),
             "currency": partial(currency_code, self.currency),
             "options": partial(reader.options.model_validate, self.options),
             "mapping": partial(mapping_for, reader.mapping, self.mapping),
+            "auth_header": partial(check_header, self.auth_header),
             "auth_secret": partial(check_reference, self.auth_secret),
         }
         errors: dict[str, str] = {}

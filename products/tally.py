@@ -116,7 +116,10 @@ class Tally:
         value = raw
         for key in self.mapping["external_id"]:
             value = value.get(key) if isinstance(value, dict) else None
-        return str(raw if value is None or value == "" else value).strip()
+        try:
+            return str(raw if value is None or value == "" else value).strip()
+        except RecursionError:
+            return as_text(raw)
 
 
 def as_text(raw: Any) -> str:
@@ -125,5 +128,12 @@ def as_text(raw: Any) -> str:
         written = orjson.dumps(raw, default=str).decode()
     except (TypeError, ValueError, RecursionError):
         # Half characters and the like: the row is kept readable, not exact.
-        written = ascii(raw)
+        written = _written_out(raw)
     return written.encode()[:RAW_BYTES].decode(errors="ignore")
+
+
+def _written_out(raw: Any) -> str:
+    try:
+        return ascii(raw)
+    except RecursionError:
+        return f"{type(raw).__name__}, nested too deep to be shown"

@@ -5,6 +5,7 @@ After it: the table. An unchanged record writes nothing at all.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import psycopg
 from django.db import (
     DataError,
     IntegrityError,
+    InterfaceError,
     OperationalError,
     connection,
     transaction,
@@ -32,11 +34,13 @@ from products.records import (
     parse_fields,
     parse_identifier,
 )
+from project import outages
 
 logger = logging.getLogger(__name__)
 
 Fence = Callable[[], AbstractContextManager[Any]]
-REPEATS = 3
+# PostgreSQL is back from a restart within a few seconds; a deadlock is over at once.
+WAITS_S = (0.1, 0.4, 1.0, 2.0, 4.0)
 # The record's fault: PostgreSQL's, or that of writing it down for PostgreSQL.
 REFUSALS = (DataError, IntegrityError, ValueError, orjson.JSONEncodeError)
 # Clocks differ; an event from further ahead would shut out every feed until then.
@@ -257,17 +261,19 @@ def edit(product: Product, changed: Iterable[str]) -> None:
 
 def _repeated(write: Callable[[], T]) -> T:
     """Again after a deadlock or a lost connection: the batch itself is fine."""
-    for attempt in range(1, REPEATS + 1):
+    for wait_s in (*WAITS_S, None):
         try:
             return write()
-        except OperationalError:
+        except (OperationalError, InterfaceError) as error:
             # Inside a caller's transaction there is nothing left to repeat in.
-            if attempt == REPEATS or connection.in_atomic_block:
+            if wait_s is None or connection.in_atomic_block:
                 raise
             logger.warning(
-                "batch is written again",
-                exc_info=True,
-                extra={"action": "batch_repeated", "attempt": attempt},
+                "batch is written again in %s s: %s",
+                wait_s,
+                outages.describe(error) or str(error).partition("\n")[0],
+                extra={"action": "batch_repeated"},
             )
             connection.close_if_unusable_or_obsolete()
+            time.sleep(wait_s)
     raise AssertionError("unreachable")

@@ -159,6 +159,7 @@ def web_address(raw: Any) -> str:
     value = text(raw, MAX_URL)
     try:
         parts = urlsplit(value)
+        _ = parts.port  # raises where it is no number, or too large
     except ValueError:
         raise InvalidValue("bad_url", f"{_short(raw)} is no address.") from None
     if value and (parts.scheme not in {"http", "https"} or not parts.netloc):

@@ -65,13 +65,23 @@ class Environment:
     def url(self, name: str, schemes: Sequence[str]) -> str:
         """An address with one of `schemes`, or empty."""
         raw = self.text(name)
-        if raw and urlsplit(raw).scheme not in schemes:
+        if raw and not _is_address(raw, schemes):
             # The value may hold a password: only its scheme is shown.
-            shown = f"{urlsplit(raw).scheme}://…" if "://" in raw else "(no scheme)"
-            examples = " or ".join(f"{scheme}://…" for scheme in schemes)
+            scheme, mark, _ = raw.partition("://")
+            shown = f"{scheme}://…" if mark else "(no scheme)"
+            examples = " or ".join(f"{scheme}://host:port" for scheme in schemes)
             self.problems.append(Problem(name, shown, f"an address like {examples}"))
             return ""
         return raw
 
     def _note(self, name: str, expected: str) -> None:
         self.problems.append(Problem(name, self.text(name), expected))
+
+
+def _is_address(raw: str, schemes: Sequence[str]) -> bool:
+    """One of the schemes, and a port that is one."""
+    try:
+        parts, port = urlsplit(raw), urlsplit(raw).port
+    except ValueError:
+        return False
+    return parts.scheme in schemes and port != 0

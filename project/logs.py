@@ -52,6 +52,9 @@ def configure(options: dict[str, Any]) -> None:
             },
             "root": {"handlers": ["stderr"], "level": options["level"]},
             "loggers": {
+                # Django's own handlers would print each line a second time.
+                "django": {"handlers": [], "level": "INFO", "propagate": True},
+                "django.server": {"handlers": [], "propagate": True},
                 # One line per request or task is noise beside our own events.
                 "celery.worker.strategy": {"level": "WARNING"},
                 "celery.app.trace": {"level": "WARNING"},

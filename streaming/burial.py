@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 from prometheus_client import Counter
@@ -49,6 +50,12 @@ class Failure:
 
 def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"[:120]
+
+
+def database_address() -> str:
+    """Without the password."""
+    options = settings.DATABASES["default"]
+    return f"{options['HOST'] or 'socket'}:{options['PORT'] or ''}/{options['NAME']}"
 
 
 def storable(text: str) -> str:
@@ -159,7 +166,7 @@ def _letter(
         revision=message.revision,
         key=message.key,
         key_hash=message.key_hash,
-        reason=failure.reason[:60],
+        reason=storable(failure.reason)[:60],
         error_class=failure.error_class[:120],
         detail=failure.detail,
         path=failure.path,

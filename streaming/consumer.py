@@ -9,12 +9,11 @@ import logging
 import time
 from collections.abc import Iterable
 
-from django.conf import settings
-from django.db import Error, close_old_connections, connection
+from django.db import Error, ProgrammingError, close_old_connections, connection
 from prometheus_client import Counter, Histogram
 
 from streaming import cursors, intake, kafka
-from streaming.burial import Failure
+from streaming.burial import Failure, database_address
 from streaming.cursors import Place
 from streaming.handlers import HANDLERS
 from streaming.intake import Arrival
@@ -70,10 +69,13 @@ class StreamConsumer:
         with LOOP.time():
             polled = self.feed.poll(BATCH, POLL_S)
             self.batch += [r for r in polled if (r.topic, r.partition) in self.places]
+            if self._verify:
+                self._pause_or_resume()
             if time.monotonic() < self._retry_at:
                 return 0
             try:
                 close_old_connections()
+                _limit_waits()
                 self._look_around()
                 self._place()
                 kept = self._record()
@@ -84,9 +86,11 @@ class StreamConsumer:
             return kept
 
     def has_read_all(self, quiet_s: float) -> bool:
-        """Whether there are partitions, and nothing came from them for `quiet_s`."""
+        """Whether nothing came for `quiet_s`, though nothing was in the way."""
         quiet = time.monotonic() - self.idle_since >= quiet_s
-        return quiet and bool(self.places) and not (self.unplaced or self.batch)
+        hindered = self._failures or self._verify or self.is_full
+        is_subscribed = bool(self.places) or self.subscriptions == {}
+        return quiet and is_subscribed and not (self.unplaced or self.batch or hindered)
 
     def close(self) -> None:
         """Leave the group. What was polled and not kept is read again by the next owner."""
@@ -97,7 +101,7 @@ class StreamConsumer:
     # --- the story ------------------------------------------------------------------
 
     def _record(self) -> int:
-        if not self.batch:
+        if not self.batch or self._verify:
             return 0
         arrivals = [self._arrival(record) for record in self.batch]
         recorded = intake.record(arrivals)
@@ -142,6 +146,10 @@ class StreamConsumer:
             row.topic: row for row in rows if not self.only or row.topic in self.only
         }
         if self.subscriptions is None or wanted.keys() != self.subscriptions.keys():
+            for row in wanted.values():
+                # Whoever made the row by other means than `ensure` made no lanes, and
+                # what is in a lane without a row would wait for ever.
+                row.ensure_lanes()
             self.subscriptions = wanted
             self.feed.subscribe(wanted)
             logger.info(
@@ -174,9 +182,14 @@ class StreamConsumer:
         )
         if spot in self.places:
             self.feed.start({spot: None})
+            self._pause_or_resume()
 
     def suspect_topics(self) -> None:
-        """After broker trouble a topic may be another one under its old name."""
+        """After broker trouble a topic may be another one under its old name.
+
+        Until that is known nothing is recorded: a record of the new topic would be
+        taken for one of the old, and again for itself.
+        """
         self._verify = True
 
     def _place(self) -> None:
@@ -198,9 +211,9 @@ class StreamConsumer:
         self.places |= fresh
         self.unplaced -= fresh.keys()
         self.feed.start({spot: place.start for spot, place in fresh.items()})
+        self._pause_or_resume()
         if fresh:
             self.idle_since = time.monotonic()
-            self._pause_or_resume()
             logger.info(
                 "Reading %d more partitions, %d in all.",
                 len(fresh),
@@ -230,7 +243,7 @@ class StreamConsumer:
 
     def _pause_or_resume(self) -> None:
         """Above the high-water mark, or with a batch in hand, nothing more is fetched."""
-        if self.is_full or self._failures:
+        if self.is_full or self._failures or self._verify:
             self.feed.pause(self.places)
         else:
             self.feed.resume(self.places)
@@ -242,12 +255,16 @@ class StreamConsumer:
         self._failures += 1
         wait_s = min(LONGEST_BACKOFF_S, 0.5 * 2 ** min(self._failures - 1, 10))
         self._retry_at = time.monotonic() + wait_s
+        # Only a statement that was answered shows that it is back.
+        self._look_at = 0.0
         if self._failures == 1:
             self._pause_or_resume()
             logger.warning(
-                "No answer from the database at DATABASE_URL=%s: %s. %d records are"
-                " held, polling goes on.",
-                _database(),
+                "%s at DATABASE_URL=%s: %s. %d records are held, polling goes on.",
+                "The tables are missing (manage.py migrate makes them)"
+                if isinstance(error, ProgrammingError)
+                else "No answer from the database",
+                database_address(),
                 str(error).partition("\n")[0],
                 len(self.batch),
                 extra={"action": "database_unavailable"},
@@ -260,10 +277,14 @@ class StreamConsumer:
             logger.info("The database is back.", extra={"action": "database_back"})
 
 
-def _database() -> str:
-    """Where it is, without the password."""
-    options = settings.DATABASES["default"]
-    return f"{options['HOST'] or 'socket'}:{options['PORT'] or ''}/{options['NAME']}"
+def _limit_waits() -> None:
+    """No statement of the poll loop, whoever holds a lock, lasts as long as a poll may."""
+    if connection.connection is None:
+        with connection.cursor() as sql:
+            sql.execute(
+                "SELECT set_config('lock_timeout', '2s', false),"
+                " set_config('statement_timeout', '5s', false)"
+            )
 
 
 def _count(arrivals: Iterable[Arrival]) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from products.records import InvalidRow
 from products.upsert import apply_change as change_product
-from streaming.retries import QUICK, STANDARD, Reject, RetryPolicy
+from streaming.retries import PATIENT, QUICK, STANDARD, Reject, RetryPolicy
 from streaming.schemas import DeviceFix, Event, ProductChange
 from tracking.fixes import InvalidFix, build
 from tracking.ingest import accept_sync
@@ -103,5 +103,6 @@ HANDLERS: dict[str, Handler] = {
         apply=apply_change,
         retry=QUICK,
     ),
-    "fix/1": Handler("tracking.apply_fix", DeviceFix, prepare=apply_fix),
+    # Its store is Redis: an outage of minutes is nobody's last attempt.
+    "fix/1": Handler("tracking.apply_fix", DeviceFix, prepare=apply_fix, retry=PATIENT),
 }

@@ -72,10 +72,8 @@ class Listener(Protocol):
 
 
 def unavailable(detail: object) -> BrokerUnavailable:
-    address = settings.KAFKA_BOOTSTRAP_SERVERS or "(not set)"
-    return BrokerUnavailable(
-        f"No answer from Kafka at KAFKA_BOOTSTRAP_SERVERS={address}: {detail}"
-    )
+    where = f"KAFKA_BOOTSTRAP_SERVERS={settings.KAFKA_BOOTSTRAP_SERVERS or '(not set)'}"
+    return BrokerUnavailable(f"No answer from Kafka at {where}: {detail}")
 
 
 def client_config(**extra: Any) -> dict[str, Any]:
@@ -189,11 +187,9 @@ class Feed:
 
     def log_end(self, spot: Spot) -> int | None:
         """The end of the log as the last fetch saw it; asks nobody."""
-        where = TopicPartition(*spot)
-        try:
+        where, high = TopicPartition(*spot), -1
+        with suppress(KafkaException):
             high = self._client.get_watermark_offsets(where, cached=True)[1]
-        except KafkaException:
-            return None
         return high if high >= 0 else None
 
     def close(self) -> None:
@@ -212,10 +208,9 @@ class Feed:
         self._client.incremental_unassign(partitions)
 
     def _message_error(self, message: Message, error: KafkaError) -> None:
-        code = error.code()
         if error.fatal():
             raise FeedDead(str(error))
-        if code == KafkaError._AUTO_OFFSET_RESET:
+        if (code := error.code()) == KafkaError._AUTO_OFFSET_RESET:
             self.listener.out_of_range((str(message.topic()), message.partition() or 0))
         elif code == KafkaError.UNKNOWN_TOPIC_OR_PART:
             self.listener.suspect_topics()
@@ -255,7 +250,7 @@ def ensure_topics(partitions: dict[str, int]) -> None:
     missing = partitions.keys() - topics(list(partitions)).keys()
     if not missing:
         return
-    new = [NewTopic(name, num_partitions=partitions[name]) for name in sorted(missing)]
+    new = [NewTopic(name, partitions[name]) for name in sorted(missing)]
     admin = AdminClient(client_config())
     for future in admin.create_topics(new, request_timeout=CALL_TIMEOUT_S).values():
         _result(future)
@@ -274,8 +269,8 @@ def _result(future: Future[Any]) -> Any:
 
 def producer() -> Producer:
     """Acknowledged by all replicas, without doubles of its own."""
-    settled = {"acks": "all", "enable.idempotence": True, "linger.ms": 20}
-    return Producer(client_config(**settled))
+    own = {"acks": "all", "enable.idempotence": True, "linger.ms": 20}
+    return Producer(client_config(**own))
 
 
 def _record(message: Message) -> Record:
@@ -285,13 +280,20 @@ def _record(message: Message) -> Record:
         offset=cast("int", message.offset()),
         key=message.key(),
         value=message.value(),
-        headers=cast("Headers", message.headers() or []),
+        headers=_headers(message),
         ts_ms=message.timestamp()[1],
     )
 
 
+def _headers(message: Message) -> Headers:
+    try:
+        return cast("Headers", message.headers() or [])
+    except (SystemError, UnicodeDecodeError):
+        # The client cannot give names that are not UTF-8, and keeps none of the others.
+        return [("(names that are not UTF-8)", None)]
+
+
 def _uuid(topic_id: Any) -> uuid.UUID:
     """confluent_kafka gives the two halves as signed integers."""
-    most = topic_id.get_most_significant_bits() % 2**64
-    least = topic_id.get_least_significant_bits() % 2**64
-    return uuid.UUID(int=(most << 64) | least)
+    halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
+    return uuid.UUID(bytes=b"".join(h.to_bytes(8, "big", signed=True) for h in halves))

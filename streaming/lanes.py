@@ -46,19 +46,22 @@ class Work:
 
 def drain(
     lane_ids: Sequence[int], table: Table = HANDLERS, seconds: float = DRAIN_S
-) -> bool:
-    """Run what waits in these lanes; True if time ended it and more may wait.
+) -> float | None:
+    """Run what waits in these lanes; in how many seconds to look again, None if never.
 
     Leases are released and taken again until nothing is left: a message recorded just
-    before the release is found then, as its nudge found the lane leased.
+    before the release is found then, as its nudge found the lane leased. 0.0 when time
+    ended it, else the shortest back-off of what failed.
     """
-    deadline = time.monotonic() + seconds
+    deadline, again_s = time.monotonic() + seconds, float("inf")
     while time.monotonic() < deadline:
         held = leases.lease(lane_ids)
         if not held:
-            return False
-        Turn(table, held, deadline).run()
-    return True
+            return None if again_s == float("inf") else again_s
+        turn = Turn(table, held, deadline)
+        turn.run()
+        again_s = min(again_s, turn.again_s)
+    return 0.0
 
 
 @dataclass
@@ -76,15 +79,20 @@ class Turn:
     pending: list[Work] = field(default_factory=list)
     waiting: set[Slot] = field(default_factory=set)
     unrun: list[Claimed] = field(default_factory=list)
+    again_s: float = float("inf")
 
     def run(self) -> None:
+        with leases.renewing(lambda: self.held):
+            self._run()
+        leases.release(self.held)
+
+    def _run(self) -> None:
         for lane in [lane for lane in self.held if lane.suspect]:
             while leases.has_suspects(lane) and self._claim_and_run([lane], alone=True):
                 pass
         calm = [x for x in self.held if not (x.suspect and leases.has_suspects(x))]
         while calm and self._claim_and_run(calm, alone=False):
             calm = [lane for lane in calm if lane in self.held]
-        leases.release(self.held)
 
     def _claim_and_run(self, lanes: Sequence[Held], *, alone: bool) -> bool:
         """One claim, run to its end; False when there is nothing more to do."""
@@ -135,13 +143,24 @@ class Turn:
         if item.lost and self._lost_for_good(item, handler):
             return None
         message = _message(item, event)
+        self._keep()
+        if handler.prepare is None:
+            return Work(item, handler, message)
+        if not self._is_next(item):
+            self.unrun.append(item)
+            return None
         try:
-            self._keep()
-            value = handler.prepare(message) if handler.prepare else message
+            return Work(item, handler, handler.prepare(message))
         except Exception as error:  # noqa: BLE001 - whatever a handler raises
             self._failed(item, handler, error)
             return None
-        return Work(item, handler, value)
+
+    def _is_next(self, item: Claimed) -> bool:
+        """Whether its `prepare` may run: what its key has pending comes before it."""
+        slot = _slot(item)
+        if any(_slot(w.claimed) == slot and w.handler.apply for w in self.pending):
+            self._finish_pending()
+        return slot not in self.waiting
 
     def _lost_for_good(self, item: Claimed, handler: Handler) -> bool:
         """Note the attempt in which a worker died; bury the message after the last."""
@@ -190,6 +209,7 @@ class Turn:
         decision = decide(handler.retry, item.message.attempts, error)
         if isinstance(decision, RetryAt):
             inbox.put_off(item, decision.after_s, Failure.of(error))
+            self.again_s = min(self.again_s, decision.after_s)
             HANDLED.labels(handler.name, "retried").inc()
             if item.message.key_hash is not None:
                 self.waiting.add(_slot(item))
@@ -210,10 +230,13 @@ class Turn:
         )
 
     def _keep(self) -> None:
-        """Renew in time; a lane that was lost is noticed by the next fence."""
+        """Renew in time. Raises LaneLost: a process that was stopped learns of it before
+        the next effect of a `prepare`, which no fence guards.
+        """
         if time.monotonic() - self.renewed_at > leases.LEASE_S / 3:
             self.renewed_at = time.monotonic()
-            leases.renew(self.held)
+            if len(leases.renew(self.held)) < len(self.held):
+                raise LaneLost
 
 
 def _finish(works: Sequence[Work]) -> None:

@@ -5,10 +5,12 @@ A lease is an epoch; a finishing transaction begins with the fence, which a thie
 FOR UPDATE cannot pass. All times are the database's.
 """
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from django.db import connection
+from django.db import Error, connection
 
 from streaming.burial import worker_name
 
@@ -54,14 +56,19 @@ def lease(lane_ids: Sequence[int]) -> list[Held]:
 
 
 def fence(held: Iterable[Held]) -> None:
-    """First statement of a writing transaction. Raises LaneLost unless all are ours."""
+    """First statement of a writing transaction. Raises LaneLost unless all are ours.
+
+    It also bounds how long the transaction may idle: a worker that was stopped inside
+    one would keep its lanes, as nobody can take what is locked.
+    """
     pairs = sorted({(lane.lane_id, lane.epoch) for lane in held})
     listed = ", ".join(["(%s, %s)"] * len(pairs))
     with connection.cursor() as sql:
         sql.execute(
-            f"SELECT 1 FROM streaming_lane WHERE (id, epoch) IN ({listed})"  # noqa: S608
-            " ORDER BY id FOR KEY SHARE",
-            [number for pair in pairs for number in pair],
+            f"""SELECT set_config('idle_in_transaction_session_timeout', %s, true)
+            FROM streaming_lane WHERE (id, epoch) IN ({listed})
+            ORDER BY id FOR KEY SHARE""",  # noqa: S608
+            [f"{LEASE_S}s", *(number for pair in pairs for number in pair)],
         )
         if len(sql.fetchall()) != len(pairs):
             raise LaneLost
@@ -79,6 +86,30 @@ def renew(held: Sequence[Held]) -> list[Held]:
         )
         ours = {row[0] for row in sql}
     return [lane for lane in held if lane.lane_id in ours]
+
+
+@contextmanager
+def renewing(held: Callable[[], Sequence[Held]]) -> Iterator[None]:
+    """Renew what `held` names in a thread meanwhile, however long one handler takes."""
+    over = threading.Event()
+
+    def work() -> None:
+        # A short turn ends here, without a connection of the thread's own.
+        while not over.wait(LEASE_S / 3):
+            try:
+                renew(held())
+            except Error:
+                # The fence tells; the next round may have a database again.
+                connection.close()
+        connection.close()
+
+    thread = threading.Thread(target=work, name="streaming-renewal", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(LEASE_S)
 
 
 def release(held: Sequence[Held]) -> None:

@@ -8,22 +8,22 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 from django.db import Error, close_old_connections, connection, transaction
 from django.db.models.functions import Now
-from kombu.exceptions import OperationalError as BrokerError
-from redis import RedisError
 
 from project.celery import app
 from streaming import leases
 from streaming.models import BlockedKey
-from streaming.tasks import drain
+from streaming.tasks import QUEUE, drain
 
 logger = logging.getLogger(__name__)
 
 CAPACITY = 4096
+MAX_QUEUED = 1000
 SWEEP_S = 5.0
 REDIS_TIMEOUT_S = 2.0
 REPEAT_LOG_S = 30.0
@@ -42,21 +42,31 @@ class Nudger:
         self._complained_at = float("-inf")
 
     def send(self, lane_ids: Iterable[int]) -> None:
+        """Never raises: whatever a client library throws, the next sweep repeats it."""
         lanes = sorted(lane_ids)
-        for start in range(0, len(lanes), leases.MAX_LANES):
-            try:
-                self._publish(lanes[start : start + leases.MAX_LANES])
-            except (OSError, RedisError, BrokerError) as error:
-                self.close()
-                self._complain(error)
-                return
+        try:
+            if lanes and self._has_room():
+                for start in range(0, len(lanes), leases.MAX_LANES):
+                    self._publish(lanes[start : start + leases.MAX_LANES])
+        except Exception as error:  # noqa: BLE001 - see above
+            self.close()
+            self._complain(error)
 
     def close(self) -> None:
         producer, self._producer = self._producer, None
-        if producer is not None:
-            producer.connection.release()
+        with suppress(Exception):
+            if producer is not None:
+                producer.connection.release()
+
+    def _has_room(self) -> bool:
+        """With all workers away the queue must not grow for ever."""
+        client = self._connected().channel.client
+        return int(client.llen(QUEUE)) < MAX_QUEUED
 
     def _publish(self, lanes: list[int]) -> None:
+        drain.apply_async((lanes,), producer=self._connected(), retry=False)
+
+    def _connected(self) -> Any:
         if self._producer is None:
             # No retries and short timeouts: without them Celery can hang for ever.
             broker = app.connection_for_write(
@@ -66,10 +76,12 @@ class Nudger:
                     "socket_timeout": REDIS_TIMEOUT_S,
                     "socket_connect_timeout": REDIS_TIMEOUT_S,
                     "retry_on_timeout": False,
+                    # Its own pause before a second try would be two seconds.
+                    "interval_start": 0,
                 },
             )
             self._producer = app.amqp.Producer(broker, auto_declare=False)
-        drain.apply_async((lanes,), producer=self._producer, retry=False)
+        return self._producer
 
     def _complain(self, error: Exception) -> None:
         if time.monotonic() - self._complained_at < REPEAT_LOG_S:
@@ -101,7 +113,7 @@ class Publisher:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends within one attempt to reach Redis; what was not sent stays for others."""
+        """Ends within one attempt to reach Redis, which tells of the last messages."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -116,21 +128,25 @@ class Publisher:
 
     def _run(self) -> None:
         next_sweep = time.monotonic()
-        while True:
-            with self._wake:
-                self._wake.wait_for(
-                    lambda: self._lanes or self._stopping,
-                    timeout=max(0.0, next_sweep - time.monotonic()),
-                )
-                if self._stopping:
-                    break
-                lanes, self._lanes = self._lanes, set()
-            if time.monotonic() >= next_sweep:
+        is_last = False
+        while not is_last:
+            lanes, is_last = self._wait(until=next_sweep)
+            if time.monotonic() >= next_sweep and not is_last:
                 lanes |= self._swept()
                 next_sweep = time.monotonic() + self.sweep_every_s
             self._nudger.send(lanes)
         connection.close()
         self._nudger.close()
+
+    def _wait(self, until: float) -> tuple[set[int], bool]:
+        """The lanes to name, and whether these are the last ones."""
+        with self._wake:
+            self._wake.wait_for(
+                lambda: self._lanes or self._stopping,
+                timeout=max(0.0, until - time.monotonic()),
+            )
+            lanes, self._lanes = self._lanes, set()
+            return lanes, self._stopping
 
     def _swept(self) -> set[int]:
         close_old_connections()

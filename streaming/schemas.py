@@ -6,11 +6,19 @@ accepts and another refuses (duplicate names, NaN, a BOM) never becomes an event
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping
-from decimal import Decimal
-from typing import Any, Literal, Protocol
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
@@ -38,6 +46,17 @@ class Event(BaseModel):
     event_id: str = Field(default="", max_length=100)
 
 
+def _no_truth(value: Any) -> Any:
+    """Python takes true for 1; a stock of true is a fault of its producer."""
+    if isinstance(value, bool):
+        raise ValueError("true and false are no numbers")  # noqa: TRY004
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth)]
+Number = Annotated[float, BeforeValidator(_no_truth)]
+
+
 class ProductChange(Event):
     """`product-change/1`: price or stock of one product, as its source has it now."""
 
@@ -46,7 +65,7 @@ class ProductChange(Event):
     external_id: str = Field(min_length=1, max_length=200)
     price: Decimal | None = Field(default=None, ge=0, max_digits=16, decimal_places=4)
     currency: str | None = Field(default=None, pattern=r"^[A-Z]{3}$")
-    stock: int | None = Field(default=None, ge=-(2**31), lt=2**31)
+    stock: Whole | None = Field(default=None, ge=-(2**31), lt=2**31)
     changed_at: AwareDatetime
 
 
@@ -55,14 +74,14 @@ class DeviceFix(Event):
 
     schema_: Literal["fix/1"] = Field(alias="schema")
     device: str = Field(min_length=1, max_length=100)
-    lat: float = Field(ge=-90, le=90)
-    lon: float = Field(ge=-180, le=180)
+    lat: Number = Field(ge=-90, le=90)
+    lon: Number = Field(ge=-180, le=180)
     fixed_at: AwareDatetime
-    accuracy_m: float | None = Field(default=None, ge=0)
-    speed_mps: float | None = Field(default=None, ge=0)
-    course_deg: float | None = Field(default=None, ge=0, le=360)
-    altitude_m: float | None = None
-    battery_pct: float | None = Field(default=None, ge=0, le=100)
+    accuracy_m: Number | None = Field(default=None, ge=0)
+    speed_mps: Number | None = Field(default=None, ge=0)
+    course_deg: Number | None = Field(default=None, ge=0, le=360)
+    altitude_m: Number | None = None
+    battery_pct: Number | None = Field(default=None, ge=0, le=100)
 
 
 class HasModel(Protocol):
@@ -77,6 +96,17 @@ def decode(value: bytes | None, table: Mapping[str, HasModel]) -> Event:
 
     Raises InvalidMessage, and nothing else, whatever the bytes are.
     """
+    try:
+        return _decode(value, table)
+    except InvalidMessage:
+        raise
+    except Exception as error:
+        # A net: one message must never end the consumer, again and again.
+        text = f"{type(error).__name__}: {error}"
+        raise InvalidMessage("unreadable", text) from error
+
+
+def _decode(value: bytes | None, table: Mapping[str, HasModel]) -> Event:
     document = parse(value)
     name = document.get("schema")
     if not isinstance(name, str):
@@ -127,8 +157,8 @@ def _load(value: bytes) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise InvalidMessage("duplicate_name", f"{twice[:60]!r} comes twice.")
     return found
 
@@ -140,7 +170,11 @@ def _integer(digits: str) -> int:
 
 
 def _decimal(digits: str) -> Decimal:
-    number = Decimal(digits) if len(digits) <= MAX_DIGITS else None
+    try:
+        number = Decimal(digits) if len(digits) <= MAX_DIGITS else None
+    except InvalidOperation:
+        # An exponent of so many digits is no Decimal at all.
+        number = None
     if number is None or abs(number.adjusted()) > MAX_DIGITS:
         raise InvalidMessage("bad_number", f"{digits[:30]} is out of range.")
     return number

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from project.embedded.service import die_with_parent
+from project.embedded.service import Service, die_with_parent
 
 # Ctrl-C must end everything within 10 s: 6 s for the children, 3 s for the services.
 STOP_TIMEOUT_S = 6.0
@@ -46,7 +46,8 @@ def programs(
         *("--host", host, "--port", str(port), "--lifespan", "off"),
         *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
         *("--ws-max-size", "131072"),
-        *("--no-access-log", "--timeout-graceful-shutdown", "3"),
+        *("--no-access-log", "--log-level", "warning"),
+        *("--timeout-graceful-shutdown", "3"),
     )
     url = f"http://{host}:{port}"
     fleet = manage("simulate_fleet", f"--vehicles={vehicles}", f"--url={url}")
@@ -78,13 +79,19 @@ class Supervisor:
     """Starts programs with one environment; every output goes to `logs/<name>.log`."""
 
     def __init__(
-        self, folder: Path, logs: Path, environment: Mapping[str, str]
+        self,
+        folder: Path,
+        logs: Path,
+        environment: Mapping[str, str],
+        services: Sequence[Service] = (),
     ) -> None:
+        """`services` are watched too; whoever started them ends them."""
         self.folder = folder
         self.logs = logs
         self.environment = dict(environment)
         self.running: dict[Program, subprocess.Popen[bytes]] = {}
         self.died: dict[Program, int] = {}
+        self.services = {Program(s.name, "service", ()): s for s in services}
 
     def start(self, program: Program) -> None:
         with self._log_file(program).open("wb") as log:
@@ -118,13 +125,22 @@ class Supervisor:
         """The programs that ended by themselves since the last look, by exit code."""
         ended = {
             program: code
-            for program, process in self.running.items()
-            if (code := process.poll()) is not None
+            for program, process in self.everything().items()
+            if program not in self.died and (code := process.poll()) is not None
         }
         for program in ended:
-            del self.running[program]
+            self.running.pop(program, None)
         self.died |= ended
         return ended
+
+    def everything(self) -> dict[Program, subprocess.Popen[bytes]]:
+        """The programs, and the services they need as far as the demo started those."""
+        services = {
+            program: service.process
+            for program, service in self.services.items()
+            if service.process is not None
+        }
+        return services | self.running
 
     def log_end(self, program: Program, lines: int = 12) -> str:
         text = self._log_file(program).read_text(errors="replace")
@@ -156,6 +172,8 @@ class Supervisor:
                 return
 
     def _log_file(self, program: Program) -> Path:
+        if service := self.services.get(program):
+            return service.log_file
         return self.logs / f"{program.name}.log"
 
 

@@ -57,7 +57,9 @@ def lost_the_lock(request: Request) -> Held:
             break
     else:
         return held_by(request, None)
-    is_overlap = request.tick is None or run.tick < request.tick
+    # A run by hand waits for no tick, so any run that is there overlaps it.
+    by_hand = request.tick is None or request.trigger == Trigger.MANUAL
+    is_overlap = by_hand or (request.tick is not None and run.tick < request.tick)
     if not is_overlap or run.is_stale(database_now()):
         return held_by(request, run)
     # Under the lease row's lock, or the winner's row and ours could contradict.

@@ -1,6 +1,6 @@
 """A row of django-celery-beat as beat sees it: due exactly at its ticks.
 
-Before it: an operator's schedule in the admin. After it: `scheduling.TickScheduler`
+Before it: an operator's schedule in the admin. After it: `beat.TickScheduler`
 stamps `due_tick` into the message.
 """
 

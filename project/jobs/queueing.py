@@ -5,6 +5,7 @@ Before it: the admin, `manage.py jobs run`, `run_now()`. After it: the message t
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -30,3 +31,11 @@ def queue_run(name: str, arguments: Mapping[str, Any]) -> JobRun:
     return queued or JobRun.objects.create(
         job_key=key, tick=now, attempt=1, state=State.QUEUED, trigger=Trigger.MANUAL
     )
+
+
+def is_queued(key: str, tick: datetime | None) -> bool:
+    """Whether somebody pressed Run now for this very tick, and it has not begun."""
+    if tick is None:
+        return False
+    runs = JobRun.objects.filter(job_key=key, tick=tick, state=State.QUEUED)
+    return runs.exists()

@@ -7,6 +7,7 @@ After it: `schedules.remember_job`; beat notices the change within seconds.
 import json
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -31,6 +32,7 @@ from project.jobs.overview import next_run, words
 from project.jobs.run_admin import STYLE
 from project.jobs.schedules import remember_job
 from project.jobs.scheduling import job_of_task
+from project.strict_json import loads
 
 for model in (PeriodicTask, *(ClockedSchedule, CrontabSchedule, IntervalSchedule)):
     admin.site.unregister(model)
@@ -38,8 +40,41 @@ for model in (PeriodicTask, *(ClockedSchedule, CrontabSchedule, IntervalSchedule
 admin.site.unregister(SolarSchedule)
 
 
+class ScheduleForm(stock.PeriodicTaskForm):  # type: ignore[misc]
+    """Arguments that do not fit the job are refused here, not in a worker's log."""
+
+    def clean_args(self) -> str:
+        return self._json("args", list, "a list: [1, 2]")
+
+    def clean_kwargs(self) -> str:
+        return self._json("kwargs", dict, 'an object: {"source_id": 1}')
+
+    def _json(self, field: str, kind: type, expected: str) -> str:
+        text: str = self.cleaned_data[field]
+        try:
+            value = loads(text)
+        except ValueError as error:
+            raise forms.ValidationError(f"No usable JSON: {error}") from error
+        if not isinstance(value, kind):
+            raise forms.ValidationError(f"Write {expected}.")
+        return text
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean()
+        job = job_of_task(data["task"])
+        if job is not None and not {"args", "kwargs"} & set(self.errors):
+            try:
+                job.arguments_of(
+                    *json.loads(data["args"]), **json.loads(data["kwargs"])
+                )
+            except TypeError as error:
+                self.add_error("kwargs", f"They do not fit the job: {error}.")
+        return data
+
+
 @admin.register(PeriodicTask)
 class ScheduleAdmin(stock.PeriodicTaskAdmin):  # type: ignore[misc]
+    form = ScheduleForm
     list_display = ("name", "is_on", "when", "next_run", "what")
     list_filter = ("enabled", "task")
     date_hierarchy = None

@@ -1,27 +1,24 @@
-"""The `@scheduled_job` decorator, and the beat scheduler that stamps ticks.
+"""The `@scheduled_job` decorator: a function becomes a Celery task, once per tick.
 
-Before it: a schedule that became due, or a click on Run now. After it: a message with
-its tick and deadline in the headers; the worker hands both to `lease.hold`.
+Before it: `beat` or a click on Run now, with a message that has its tick and deadline
+in the headers. After it: `lease.hold`, in the worker.
 """
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Concatenate, ParamSpec
 
 from celery import Task
-from django.db import transaction
-from django.utils import timezone
-from django_celery_beat.schedulers import DatabaseScheduler
+from django.db import DatabaseError, transaction
 
+from project import outages
 from project.celery import app
-from project.jobs.entries import TickEntry
 from project.jobs.keys import bind_arguments, job_key
 from project.jobs.lease import Lease, NotClaimed, StopRun, hold
 from project.jobs.models import JobRun, State, Trigger
-from project.jobs.queueing import queue_run
-from project.jobs.ticks import next_tick
+from project.jobs.queueing import is_queued, queue_run
 
 logger = logging.getLogger(__name__)
 
@@ -29,11 +26,6 @@ P = ParamSpec("P")
 
 TICK, DEADLINE, TRIGGER = "drover_tick", "drover_deadline", "drover_trigger"
 QUEUE = "jobs"
-# The claim judges lateness on the database's clock and records it; the broker's expiry
-# only clears a backlog, and leaves no record.
-EXPIRY_AFTER_DEADLINE = timedelta(hours=1)
-LEAST_MISFIRE = timedelta(seconds=60)
-LONGEST_MISFIRE = timedelta(days=1)
 
 JOBS: dict[str, "ScheduledJob"] = {}
 
@@ -59,18 +51,53 @@ class ScheduledJob(Task):  # type: ignore[type-arg]
         arguments = self.arguments_of(*args, **kwargs)
         headers = self.request.headers or {}
         try:
-            with hold(
-                self.job_name,
-                arguments,
-                ttl=self.ttl,
-                trigger=headers.get(TRIGGER, Trigger.MANUAL),
-                tick=_instant(headers.get(TICK)),
-                deadline=_instant(headers.get(DEADLINE)),
-            ) as lease:
-                self.function(lease, **arguments)
-        except (NotClaimed, StopRun):
+            self._run_held(arguments, headers)
+        except NotClaimed as refused:
             # Already a line in the log, a counter and a row; not a failure of the task.
+            if is_queued(
+                job_key(self.job_name, arguments), _instant(headers.get(TICK))
+            ):
+                self._send_again(arguments, str(refused))
+        except StopRun:
             return
+        except DatabaseError as error:
+            if not (line := outages.describe(error)):
+                raise
+            self._send_again(arguments, line)
+
+    def _run_held(self, arguments: dict[str, Any], headers: dict[str, Any]) -> None:
+        with hold(
+            self.job_name,
+            arguments,
+            ttl=self.ttl,
+            trigger=headers.get(TRIGGER, Trigger.MANUAL),
+            tick=_instant(headers.get(TICK)),
+            deadline=_instant(headers.get(DEADLINE)),
+        ) as lease:
+            self.function(lease, **arguments)
+
+    def _send_again(self, arguments: dict[str, Any], reason: str) -> None:
+        """The same tick after a ttl: a lock or a run that broke off is over by then.
+
+        The claim decides what becomes of it; a tick that has its end is a duplicate.
+        """
+        logger.warning(
+            "%s; the message for %s comes again in %d s",
+            reason,
+            self.job_name,
+            self.ttl,
+            extra={"action": "tick_postponed"},
+        )
+        self.apply_async(
+            kwargs=arguments,
+            headers={
+                name: value
+                for name, value in (self.request.headers or {}).items()
+                if name in {TICK, DEADLINE, TRIGGER}
+            },
+            expires=self.request.expires,
+            countdown=self.ttl,
+        )
 
     def run_now(self, *args: Any, **kwargs: Any) -> JobRun:
         """Queue a manual run, tick = the database's now; sent when this commits.
@@ -156,59 +183,3 @@ def _run(self: ScheduledJob, *args: Any, **kwargs: Any) -> None:
 
 def _instant(header: str | None) -> datetime | None:
     return datetime.fromisoformat(header).astimezone(UTC) if header else None
-
-
-class TickScheduler(DatabaseScheduler):  # type: ignore[misc]
-    """Every beat fires every tick and stamps the same instant; PostgreSQL picks one run."""
-
-    Entry = TickEntry
-
-    def install_default_entries(self, data: Any) -> None:
-        """None: `celery.backend_cleanup` would come back at every start."""
-
-    def enabled_models_qs(self) -> Any:
-        """All of them: the stock query guesses time zones from a January offset."""
-        return self.Model.objects.enabled().select_related(
-            "interval", "crontab", "clocked", "solar"
-        )
-
-    def adjust(self, n: float | None, drift: float = 0.002) -> float | None:
-        """Wake just after the tick, not 10 ms before it as the stock scheduler does."""
-        return n + drift if n and n > 0 else n
-
-    def apply_async(
-        self,
-        entry: TickEntry,
-        producer: Any = None,
-        advance: bool = True,
-        **kwargs: Any,
-    ) -> Any:
-        """Send the message with its tick and deadline, in UTC, in its headers."""
-        # Not on `entry` itself: beat compares options to see whether a schedule changed.
-        stamped = self.Entry(entry.model, app=self.app)
-        stamped.options |= self._stamp(entry)
-        if advance:
-            self.reserve(entry)
-        return super().apply_async(stamped, producer=producer, advance=False, **kwargs)
-
-    def _stamp(self, entry: TickEntry) -> dict[str, Any]:
-        tick = entry.due_tick or timezone.now()
-        deadline = tick + _misfire(self.app.tasks.get(entry.task), entry, tick)
-        headers = {
-            TICK: tick.astimezone(UTC).isoformat(),
-            DEADLINE: deadline.astimezone(UTC).isoformat(),
-            TRIGGER: Trigger.SCHEDULE.value,
-        }
-        return {
-            "headers": entry.options.get("headers", {}) | headers,
-            "expires": deadline + EXPIRY_AFTER_DEADLINE,
-        }
-
-
-def _misfire(task: Any, entry: TickEntry, tick: datetime) -> timedelta:
-    seconds = getattr(task, "misfire_seconds", None)
-    if seconds is not None:
-        return timedelta(seconds=seconds)
-    following = next_tick(entry.ticks, tick)
-    window = following - tick if following else LONGEST_MISFIRE
-    return min(max(window, LEAST_MISFIRE), LONGEST_MISFIRE)

@@ -172,3 +172,32 @@ def test_a_schedule_is_edited_on_a_page_without_what_beat_refuses(
     assert 'name="interval"' in page
     assert 'name="solar"' not in page
     assert "every 3600 seconds" in admin_client.get(SCHEDULES).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("kwargs", '{"source_id": "\\u0000"}', id="nul"),
+        pytest.param("kwargs", '{"source_id": "\\ud800"}', id="half a letter"),
+        pytest.param("kwargs", '{"source_id": NaN}', id="nan"),
+        pytest.param("kwargs", '{"a":' * 3000, id="too deep"),
+        pytest.param("kwargs", "[3]", id="no object"),
+        pytest.param("kwargs", '{"colour": "red"}', id="no argument of the job"),
+        pytest.param("args", '"x"', id="no list"),
+    ],
+)
+def test_a_schedule_whose_arguments_do_not_fit_is_refused(
+    admin_client, schedule, field, value
+):
+    url = reverse("admin:django_celery_beat_periodictask_change", args=[schedule.pk])
+    form = {
+        "name": schedule.name,
+        "task": schedule.task,
+        "interval": schedule.interval_id,
+        "args": "[]",
+        "kwargs": schedule.kwargs,
+    }
+    page = admin_client.post(url, form | {field: value})
+    assert page.status_code == 200
+    assert field in page.context["adminform"].form.errors
+    assert admin_client.post(url, form).status_code == 302

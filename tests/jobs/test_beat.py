@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from django_celery_beat.models import ClockedSchedule, PeriodicTask, SolarSchedule
+from django_celery_beat.models import (
+    ClockedSchedule,
+    PeriodicTask,
+    PeriodicTasks,
+    SolarSchedule,
+)
+from kombu.exceptions import OperationalError as BrokerDown
 
 from project.celery import app
+from project.jobs.beat import RETRY_S, TickScheduler
 from project.jobs.schedules import ensure_crontab, ensure_interval
-from project.jobs.scheduling import TickScheduler
+from tests.jobs.outages import database_away
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,7 +64,9 @@ def tick_all(scheduler: TickScheduler) -> None:
 def test_two_beats_stamp_the_same_tick_and_deadline(sent):
     row = ensure_interval("every five minutes", TASK, 300, {"source_id": 3})
     last_ran(row, timezone.now() - HOUR)
-    for scheduler in (beat(), beat()):
+    beats = [beat(), beat()]
+    assert all(scheduler.schedule for scheduler in beats)
+    for scheduler in beats:
         tick_all(scheduler)
     first, second = (message["headers"] for message in sent)
     assert first["drover_tick"] == second["drover_tick"]
@@ -94,6 +103,55 @@ def test_a_tick_that_was_sent_is_not_sent_again_by_the_same_beat(sent):
     assert row.total_run_count == 1
     tick_all(beat())
     assert len(sent) == 1
+
+
+def test_a_tick_that_could_not_be_sent_is_sent_when_redis_is_back(
+    sent, monkeypatch, caplog
+):
+    row = ensure_interval("daily", TASK, 86_400)
+    last_ran(row, timezone.now() - 48 * HOUR)
+    scheduler = beat()
+    with monkeypatch.context() as outage:
+        outage.setattr(TickScheduler, "send_task", refuse)
+        tick_all(scheduler)
+        assert 0 < scheduler.tick() <= RETRY_S
+    assert "REDIS_URL" in caplog.text
+    assert not any(record.exc_info for record in caplog.records)
+    monkeypatch.setattr(scheduler, "retry_at", 0.0)
+    tick_all(scheduler)
+    tick_all(scheduler)
+    assert len(sent) == 1
+    scheduler.sync()
+    row.refresh_from_db()
+    assert row.total_run_count == 1
+
+
+def refuse(*_args, **_options):
+    raise BrokerDown("Connection refused")
+
+
+def test_beat_waits_for_a_database_that_is_away_and_then_goes_on(
+    sent, monkeypatch, caplog
+):
+    row = ensure_interval("daily", TASK, 86_400)
+    last_ran(row, timezone.now() - 48 * HOUR)
+    with database_away():
+        scheduler = beat()
+        assert 0 < scheduler.tick() <= RETRY_S
+    assert "DATABASE_URL" in caplog.text
+    monkeypatch.setattr(scheduler, "retry_at", 0.0)
+    tick_all(scheduler)
+    assert len(sent) == 1
+    scheduler.sync()
+    # Due again, and away again: nothing is sent that no worker could claim.
+    last_ran(row, timezone.now() - 48 * HOUR)
+    PeriodicTasks.update_changed()
+    with database_away():
+        assert scheduler.tick() > 0
+    monkeypatch.setattr(scheduler, "retry_at", 0.0)
+    tick_all(scheduler)
+    assert len(sent) == 2
+    assert not any(record.exc_info for record in caplog.records)
 
 
 def test_an_entry_becomes_due_exactly_at_its_next_tick():

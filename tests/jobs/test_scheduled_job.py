@@ -1,14 +1,18 @@
 """The decorator: a Celery task that runs once per tick."""
 
+import json
 import time
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
-from project.jobs.lease import Lease
+from project.jobs import lock
+from project.jobs.lease import Lease, hold
 from project.jobs.models import JobLease, JobRun, State
 from project.jobs.scheduling import JOBS, scheduled_job
+from project.redis import sync_client
+from tests.jobs.outages import database_away
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -108,6 +112,25 @@ def test_a_late_message_runs_the_tick_once_redis_is_back(settings, unused_port):
     assert list(states) == [(0, "store_down"), (1, "succeeded")]
 
 
+def test_with_the_database_away_the_message_comes_again_with_its_tick(caplog):
+    tick = timezone.now() - timedelta(seconds=1)
+    with sync_client("broker") as broker:
+        broker.delete("jobs")
+        with database_away():
+            run_tick(tick, tick + timedelta(minutes=1), source_id=3)
+        [message] = [json.loads(raw) for raw in broker.lrange("jobs", 0, -1)]
+    assert seen == []
+    headers = message["headers"]
+    assert (headers["drover_tick"], headers["drover_trigger"]) == (
+        tick.isoformat(),
+        "schedule",
+    )
+    assert headers["eta"]
+    [line] = [r for r in caplog.records if r.action == "tick_postponed"]
+    assert "DATABASE_URL (" in line.getMessage()
+    assert line.exc_info is None
+
+
 def test_a_paused_job_skips_its_tick_and_still_runs_by_hand():
     run_tick(timezone.now() - timedelta(seconds=1), source_id=3)
     JobLease.objects.update(paused=True)
@@ -131,3 +154,34 @@ def test_arguments_that_do_not_fit_are_refused_before_anything_is_queued():
     with pytest.raises(TypeError, match="unexpected"):
         visit_shop.run_now(source_id=3, colour="red")
     assert not JobRun.objects.exists()
+
+
+def test_a_press_that_a_newer_tick_overtook_does_not_wait_for_ever():
+    pressed = visit_shop.run_now(source_id=3)
+    key = {"source_id": 3, "mode": "full"}
+    with hold("test-shop", key, ttl=5, trigger="schedule"):
+        visit_shop.apply(
+            kwargs={"source_id": 3},
+            headers={"drover_tick": pressed.tick.isoformat()},
+            throw=True,
+        )
+    pressed.refresh_from_db()
+    assert pressed.state == State.SKIPPED
+    assert "still running" in pressed.reason
+
+
+def test_a_press_whose_lock_nobody_claimed_comes_again():
+    """The claimer died between the Redis lock and its claim."""
+    pressed = visit_shop.run_now(source_id=3)
+    assert lock.acquire(pressed.job_key, lock.new_token(), 5)
+    with sync_client("broker") as broker:
+        broker.delete("jobs")
+        visit_shop.apply(
+            kwargs={"source_id": 3},
+            headers={"drover_tick": pressed.tick.isoformat()},
+            throw=True,
+        )
+        [message] = [json.loads(raw) for raw in broker.lrange("jobs", 0, -1)]
+    assert message["headers"]["drover_tick"] == pressed.tick.isoformat()
+    pressed.refresh_from_db()
+    assert pressed.state == State.QUEUED

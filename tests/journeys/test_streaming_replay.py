@@ -37,7 +37,7 @@ def test_broken_events_are_found_fixed_and_replayed(processes: Processes) -> Non
     events = [
         (str(n).encode(), BROKEN[n] if n in BROKEN else change(n)) for n in range(1000)
     ]
-    produce(processes, "journey-changes", events)
+    produce("journey-changes", events)
     processes.celery("worker", "-Q", "streaming", "-c", "2", "-l", "INFO")
     processes.manage("consume")
 

@@ -69,6 +69,19 @@ def test_a_refused_address_does_not_show_its_password(
 
 
 @pytest.mark.parametrize(
+    "raw",
+    ["postgres://[::1/db", "postgres://h:port/db", "postgres://h:99999/db", "h:5432"],
+)
+def test_an_address_that_cannot_be_read_is_a_problem_and_no_crash(
+    monkeypatch: pytest.MonkeyPatch, raw: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", raw)
+    environment = Environment()
+    assert not environment.url("DATABASE_URL", ["postgres"])
+    assert len(environment.problems) == 1
+
+
+@pytest.mark.parametrize(
     ("change", "id_", "hint"),
     [
         pytest.param(
@@ -96,6 +109,17 @@ def test_check_refuses_bad_settings(
 def test_check_accepts_good_settings() -> None:
     result = check({})
     assert result.returncode == 0, result.stderr
+
+
+def test_an_unreachable_database_is_one_line_with_variable_and_address() -> None:
+    url = "postgres://drover:hunter2@127.0.0.1:1/drover"
+    command = [sys.executable, "manage.py", "import_products", "shop"]
+    result = run(command, {"DATABASE_URL": url})
+    assert result.returncode == 1
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("DATABASE_URL (127.0.0.1:1/drover) does not answer:")
+    assert "Traceback" not in result.stderr
+    assert "hunter2" not in result.stderr
 
 
 def test_the_web_process_refuses_bad_settings_too() -> None:

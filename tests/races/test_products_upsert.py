@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from products.models import Product, Source
-from products.upsert import Outcomes, apply_change, upsert
+from products.upsert import WAITS_S, Outcomes, apply_change, upsert
 from tests.products.factories import NOW, make_record, make_source
 
 pytestmark = [pytest.mark.race, pytest.mark.django_db(transaction=True)]
@@ -151,6 +151,27 @@ class _LocksAFirst:
 
     def __exit__(self, *error: Any) -> Any:
         return self.atomic.__exit__(*error)
+
+
+def test_a_restart_of_the_database_repeats_the_batch_until_it_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = [seconds / 100 for seconds in WAITS_S]
+    monkeypatch.setattr("products.upsert.WAITS_S", waits)
+    source = make_source()
+    calls = 0
+
+    def fenced() -> Any:
+        nonlocal calls
+        calls += 1
+        if calls < len(WAITS_S):
+            raise OperationalError("the database system is starting up")
+        return transaction.atomic()
+
+    records = [make_record("a"), make_record("b")]
+    result = upsert(source, records, fenced=fenced, fetched_at=NOW)
+    assert result.by_id == {"a": "created", "b": "created"}
+    assert 5 < sum(WAITS_S) < 10
 
 
 def _deadlock_is_fine(work: Callable[[], None]) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from django.db import transaction
 
+from project.redis import sync_client
 from streaming import dead_letters, lanes
 from streaming.dead_letters import NotNew
 from streaming.models import DeadLetter, HandledMessage, InboxMessage
@@ -40,6 +41,28 @@ def test_a_replay_that_succeeds_closes_the_letter_and_keeps_the_bytes(letter):
     assert (letter.state, letter.resolution) == ("replayed", "Handled: ok.")
     handled = HandledMessage.objects.get()
     assert (handled.pk, handled.replay_no) == (letter.message_id, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_selection_is_one_nudge_so_that_redis_is_waited_for_once():
+    records = [make_record(n, b"{broken", key=b"%d" % n) for n in range(20)]
+    arrive(make_place(), records, handles())
+    ids = DeadLetter.objects.values_list("pk", flat=True)
+    assert len(dead_letters.replay(ids, "op").changed) == 20
+    with sync_client("broker") as client:
+        assert client.llen("streaming") == 1
+
+
+def test_a_letter_whose_message_is_gone_cannot_be_edited(letter):
+    InboxMessage.objects.all().delete()
+    with pytest.raises(NotNew, match="not dead"):
+        dead_letters.edit(letter.pk, b"{}", "op")
+
+
+def test_two_clicks_on_replay_send_it_once(letter):
+    answers = [dead_letters.replay([letter.pk], "op") for _ in range(2)]
+    assert [len(answer.changed) for answer in answers] == [1, 0]
+    assert InboxMessage.objects.get().replay_no == 1
 
 
 def test_a_replay_that_fails_again_is_new_again_in_the_same_row(letter):

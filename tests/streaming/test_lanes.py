@@ -1,7 +1,9 @@
 """Effects happen once, in the order of the key, whatever a handler does."""
 
+from contextlib import suppress
+
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 
 from products.models import Source
 from streaming import inbox, lanes, leases
@@ -50,7 +52,7 @@ def test_messages_are_handled_in_the_order_of_their_key_and_leave_the_inbox():
     keys = [b"a", b"b", b"a", b"c", b"b", b"a"]
     records = [make_record(n, note(str(n)), key=key) for n, key in enumerate(keys)]
     arrive(place, records, table)
-    assert lanes.drain(lanes_of_ready(), table) is False
+    assert lanes.drain(lanes_of_ready(), table) is None
     for key in (b"a", b"b", b"c"):
         offsets = [message.offset for message in done if message.key == key]
         assert offsets == [n for n, other in enumerate(keys) if other == key]
@@ -76,6 +78,25 @@ def test_one_failure_in_a_group_rolls_back_nothing_of_its_neighbours():
     assert (letter.offset, letter.reason) == (3, "gave_up")
     assert letter.error_class == "ValueError"
     assert "ValueError: no" in Attempt.objects.get().traceback
+
+
+@real_transactions
+def test_a_handler_that_breaks_its_transaction_fails_alone():
+    def apply(message):
+        effect(f"note-{message.offset}")
+        if message.offset == 2:
+            # Swallowed, so that only PostgreSQL knows that all is over.
+            with suppress(IntegrityError):
+                effect("note-1")
+        return "ok"
+
+    table = handles(apply, retry=RetryPolicy(max_attempts=1))
+    records = [make_record(n, note("x"), key=str(n).encode()) for n in range(5)]
+    arrive(make_place(), records, table)
+    InboxMessage.objects.update(lane_id=lanes_of_ready()[0])
+    lanes.drain(lanes_of_ready(), table)
+    assert Source.objects.count() == HandledMessage.objects.count() == 4
+    assert DeadLetter.objects.get().error_class == "TransactionManagementError"
 
 
 @real_transactions

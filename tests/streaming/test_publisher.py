@@ -93,6 +93,39 @@ def test_a_nudge_never_waits_and_the_set_is_bounded():
     idle.stop()
 
 
+def test_what_was_recorded_last_is_still_told_when_it_stops():
+    for _ in range(5):
+        thread = Publisher()
+        thread.start()
+        thread.nudge([1])
+        thread.stop()
+    assert queued() == 5
+
+
+def test_with_all_workers_away_the_queue_does_not_grow_for_ever(monkeypatch):
+    monkeypatch.setattr(publisher, "MAX_QUEUED", 3)
+    nudger = Nudger()
+    for _ in range(10):
+        nudger.send([1])
+    assert queued() == 3
+
+
+def test_whatever_the_client_library_raises_the_thread_lives(
+    ready_lanes, monkeypatch, caplog
+):
+    with monkeypatch.context() as broken:
+        broken.setattr(app.conf, "broker_write_url", "no-such-transport://x")
+        thread = Publisher(sweep_every_s=0.1)
+        thread.start()
+        deadline = time.monotonic() + 10
+        while not caplog.records and time.monotonic() < deadline:
+            time.sleep(0.02)
+    try:
+        wait_for_queue(1)
+    finally:
+        thread.stop()
+
+
 def test_with_redis_away_a_nudge_is_dropped_soon_and_says_which_variable(
     monkeypatch, caplog
 ):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.handlers import HANDLERS
-from streaming.schemas import MAX_BYTES, InvalidMessage, decode
+from streaming.schemas import MAX_BYTES, Event, InvalidMessage, decode
 
 CHANGE = {
     "schema": "product-change/1",
@@ -84,6 +85,16 @@ HOSTILE = [
     pytest.param(HEAD + b'"x":Infinity,' + TIME, "bad_number", id="Infinity"),
     pytest.param(HEAD + b'"price":1e200000,' + TIME, "bad_number", id="1e200000"),
     pytest.param(
+        HEAD + b'"price":1e9999999999999999999,' + TIME,
+        "bad_number",
+        id="an exponent that is no Decimal",
+    ),
+    pytest.param(
+        HEAD + b'"price":1e-9999999999999999999,' + TIME,
+        "bad_number",
+        id="a negative exponent that is no Decimal",
+    ),
+    pytest.param(
         HEAD + b'"stock":' + b"9" * 5000 + b"," + TIME,
         "bad_number",
         id="5000-digit integer",
@@ -109,6 +120,10 @@ HOSTILE = [
     pytest.param(change(price=-1), "bad_value", id="negative price"),
     pytest.param(change(price="1.23456"), "bad_value", id="too many decimals"),
     pytest.param(change(stock=2**31), "bad_value", id="stock out of range"),
+    pytest.param(change(stock=True), "bad_value", id="a stock of true"),
+    pytest.param(
+        json.dumps(FIX | {"lat": True}).encode(), "bad_value", id="latitude true"
+    ),
     pytest.param(change(stock=1.5), "bad_value", id="half a piece"),
     pytest.param(
         change(changed_at="2026-12-01T10:00:00"), "bad_value", id="time without zone"
@@ -125,6 +140,26 @@ def test_hostile_bytes_have_a_reason(value, reason):
         decode(value, HANDLERS)
     assert caught.value.reason == reason
     assert str(caught.value)
+
+
+def test_many_names_with_one_twice_cost_no_more_than_many_names():
+    names = ",".join(f'"{number:x}":1' for number in range(20_000))
+    started = time.monotonic()
+    with pytest.raises(InvalidMessage, match="comes twice"):
+        decode(f'{{{names},"4e1f":2}}'.encode(), HANDLERS)
+    # Quadratic it was half a minute, longer than a consumer may be silent.
+    assert time.monotonic() - started < 2
+
+
+def test_what_nobody_thought_of_is_an_invalid_message_too():
+    class Surprising:
+        @property
+        def model(self) -> type[Event]:
+            raise ZeroDivisionError("not foreseen")
+
+    with pytest.raises(InvalidMessage, match="ZeroDivisionError") as caught:
+        decode(b'{"schema":"x/1"}', {"x/1": Surprising()})
+    assert caught.value.reason == "unreadable"
 
 
 def test_a_fault_names_its_place():

@@ -10,7 +10,6 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from subprocess import CalledProcessError
 from threading import Event
 from typing import Any
@@ -27,6 +26,7 @@ from rich.console import Console
 
 from project import embedded
 from project.demo import figures, ready, screen
+from project.demo import options as given
 from project.demo.place import (
     DEFAULT_PORT,
     HOST,
@@ -51,13 +51,19 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--vehicles", type=int, default=60, help="how many drive")
         parser.add_argument(
-            "--port", type=int, help=f"port of the web server (default {DEFAULT_PORT})"
+            "--port",
+            type=given.port,
+            help=f"port of the web server (default {DEFAULT_PORT})",
         )
         parser.add_argument(
-            "--seconds", type=float, help="stop by itself after so long, then report"
+            "--seconds",
+            type=given.seconds,
+            help="stop by itself after so long, then report",
         )
         parser.add_argument(
-            "--ready-file", type=Path, help="write a JSON document here once all is up"
+            "--ready-file",
+            type=given.new_file,
+            help="write a JSON document here once all is up",
         )
         parser.add_argument(
             "--force", action="store_true", help="start although DEBUG is off"
@@ -79,8 +85,8 @@ class Command(BaseCommand):
             raise CommandError("--vehicles takes 1 to 2000.", returncode=2)
         stop = stop_on_signals()
         try:
-            services_folder = settings.STATE_DIR / "services"
-            with only_one_demo(), embedded.running(services_folder) as services:
+            folder = settings.STATE_DIR / "services"
+            with only_one_demo(), embedded.running(folder) as services:
                 Demo(options, stop, services).run()
         except (embedded.ServiceFailed, ready.NotReady) as failure:
             raise CommandError(str(failure)) from failure
@@ -105,9 +111,8 @@ class Demo:
 
     def run(self) -> None:
         with self._files_of_this_run() as environment:
-            supervisor = Supervisor(
-                settings.BASE_DIR, settings.STATE_DIR / "logs", environment
-            )
+            logs = settings.STATE_DIR / "logs"
+            supervisor = Supervisor(settings.BASE_DIR, logs, environment, self.services)
             try:
                 self._start(supervisor)
                 if not self.stop.is_set():
@@ -213,13 +218,8 @@ class Demo:
             "processes": [
                 {"name": "demo", "role": "supervisor", "pid": os.getpid()},
                 *(
-                    {"name": s.name, "role": "service", "pid": s.process.pid}
-                    for s in self.services
-                    if s.process
-                ),
-                *(
                     {"name": program.name, "role": program.role, "pid": process.pid}
-                    for program, process in supervisor.running.items()
+                    for program, process in supervisor.everything().items()
                 ),
             ],
         }

@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from streaming.burial import database_address
 from streaming.consumer import StreamConsumer
 from streaming.kafka import FeedDead
 
@@ -27,7 +28,6 @@ class Command(BaseCommand):
         "SIGTERM or Ctrl-C finishes the transaction, commits and leaves the group;"
         " a second one ends at once."
     )
-    requires_migrations_checks = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -90,18 +90,24 @@ def _loop(
 
 def _close(consumer: StreamConsumer) -> None:
     """Leaving the group asks the broker; one that does not answer must not hold us."""
-    watchdog = threading.Timer(STOP_WITHIN_S, _give_up)
-    watchdog.daemon = True
-    watchdog.start()
+    watchdog = _watchdog()
     consumer.close()
     watchdog.cancel()
 
 
+def _watchdog() -> threading.Timer:
+    timer = threading.Timer(STOP_WITHIN_S, _give_up)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
 def _give_up() -> None:
     logger.warning(
-        "Kafka at KAFKA_BOOTSTRAP_SERVERS=%s did not let us go in %.0f s; ending anyway."
-        " Nothing is lost.",
+        "Kafka at KAFKA_BOOTSTRAP_SERVERS=%s or the database at DATABASE_URL=%s held us"
+        " for %.0f s; ending anyway. Nothing is lost.",
         settings.KAFKA_BOOTSTRAP_SERVERS,
+        database_address(),
         STOP_WITHIN_S,
         extra={"action": "close_timed_out"},
     )
@@ -115,6 +121,8 @@ def _stop_on_signals(stop: threading.Event) -> dict[signal.Signals, Any]:
         if stop.is_set():
             os._exit(128 + number)
         stop.set()
+        # From now on, as a step of the loop can hang as well.
+        _watchdog()
 
     if threading.current_thread() is not threading.main_thread():
         return {}

@@ -16,6 +16,7 @@ from django.db import Error, close_old_connections
 
 from products.models import Product
 from streaming import demo, kafka
+from streaming.burial import database_address
 from streaming.kafka import BrokerUnavailable
 from streaming.models import Subscription
 from tracking.models import Device, Fleet
@@ -42,7 +43,6 @@ class Command(BaseCommand):
         "Makes the topics, their subscriptions and the devices of the fleet Pipeline"
         " where they are missing."
     )
-    requires_migrations_checks = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -113,7 +113,8 @@ class DemoStream:
             return False
         except Error as error:
             logger.warning(
-                "No answer from the database at DATABASE_URL: %s",
+                "No answer from the database at DATABASE_URL=%s: %s. Trying again.",
+                database_address(),
                 str(error).partition("\n")[0],
                 extra={"action": "database_unavailable"},
             )
