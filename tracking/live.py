@@ -193,7 +193,8 @@ def expire(fleet_id: int) -> list[int]:
 
 def withdraw(fleet_id: int, device_ids: Sequence[str]) -> None:
     """Take devices off the map of a fleet that they have left; no event."""
-    _expire_or_withdraw(fleet_id, *device_ids)
+    for start in range(0, len(device_ids), EXPIRE_BATCH):
+        _expire_or_withdraw(fleet_id, *device_ids[start : start + EXPIRE_BATCH])
 
 
 def _expire_or_withdraw(fleet_id: int, *device_ids: str) -> Any:
@@ -274,14 +275,10 @@ def _arguments(put: Put) -> list[Any]:
     fleet, device, state = put.fleet_id, put.device_id, put.state
     new_channel = keys.channel(fleet, state.cell)
     return [
-        keys.state(fleet, device),
-        keys.live(fleet, device),
-        keys.active(fleet),
-        keys.ended(fleet),
-        keys.sequence(fleet),
-        keys.buffer(fleet),
-        keys.cell(fleet, put.old_cell),
-        keys.cell(fleet, state.cell),
+        *(keys.state(fleet, device), keys.live(fleet, device)),
+        *(keys.active(fleet), keys.ended(fleet)),
+        *(keys.sequence(fleet), keys.buffer(fleet)),
+        *(keys.cell(fleet, put.old_cell), keys.cell(fleet, state.cell)),
         *(put.expected, put.mode, device),
         *(settings.TRACKING_LIVE_TTL_S * 1000, settings.TRACKING_BUFFER_LIMIT),
         *(put.record, state.newest_ms, state.fragment, put.old_cell, state.cell),
@@ -295,8 +292,6 @@ def _applied(reply: Any) -> Applied:
         raise reply
     if reply[0] != "conflict":
         return Applied(is_full=reply[1] == 1)
-    found = reply[1]
     # RESP2 gives the hash inside a script's answer as a flat list, RESP3 as well.
-    return Applied(
-        conflict=from_fields(dict(zip(found[::2], found[1::2], strict=True)))
-    )
+    words = iter(reply[1])
+    return Applied(conflict=from_fields(dict(zip(words, words, strict=True))))
