@@ -4,9 +4,11 @@ After it: `project.settings` reads with them; `project.checks` refuses what they
 noted, with an id and a hint, so that all mistakes are shown at once.
 """
 
+import fcntl
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 
@@ -17,6 +19,18 @@ class Problem:
     variable: str
     value: str
     expected: str
+
+
+def is_locked(path: Path) -> bool:
+    """Does a living process hold the file's lock? The kernel frees it at any death."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 class Environment:

@@ -9,16 +9,18 @@ from urllib.parse import urlsplit, urlunsplit
 
 import environ
 
-from project.environment import Environment
+from project.environment import Environment, is_locked
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = Environment()
 STATE_DIR = Path(env.text("DROVER_STATE_DIR", str(BASE_DIR / ".drover"))).resolve()
 # A running demo (and only that) leaves the addresses of its services here, so that
-# `manage.py …` in a second terminal reaches them. Real variables always win.
+# `manage.py …` in a second terminal reaches them. Real variables always win. The file
+# of a killed demo names servers that have ended with it.
 DEMO_ENV_FILE = STATE_DIR / "run" / "demo.env"
-if not env.flag("DROVER_IGNORE_DEMO", default=False) and DEMO_ENV_FILE.is_file():
+DEMO_LOCK_FILE = STATE_DIR / "demo.lock"
+if not env.flag("DROVER_IGNORE_DEMO", default=False) and is_locked(DEMO_LOCK_FILE):
     environ.Env.read_env(DEMO_ENV_FILE, overwrite=False)
 
 

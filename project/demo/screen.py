@@ -37,7 +37,7 @@ def print_addresses(console: Console, document: Mapping[str, str]) -> None:
     console.print("\n  Look at first:")
     for number, text in enumerate(FIRST_LOOKS, start=1):
         console.print(f"  [bold]{number}[/]  {text}", highlight=False)
-    console.print()
+    console.print("  Ctrl-C stops everything.\n", highlight=False)
 
 
 def status(figures: Figures | None, seconds: float) -> str:
@@ -45,10 +45,11 @@ def status(figures: Figures | None, seconds: float) -> str:
     if figures is None:
         return f"{clock(seconds)}  the web process does not answer"
     return (
-        f"{clock(seconds)}  {sum(figures.imports.values())} imports, {sum(figures.products.values()):,} rows"
-        f"  ·  events {sum(figures.events.values()):,}, {figures.dead_letters} dead letters"
+        f"{clock(seconds)}  imports {sum(figures.imports.values())}"
+        f"  ·  events {sum(figures.events.values()):,}"
+        f" ({figures.dead_letters} dead letters)"
         f"  ·  fixes {sum(figures.fixes.values()):,}"
-        f"  ·  {figures.watchers} watching, {figures.frames:,} frames"
+        f"  ·  watching {figures.watchers} ({figures.frames:,} frames)"
     )
 
 

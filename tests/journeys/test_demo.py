@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,15 @@ STOPPED_WITHIN_S = 10
 
 
 class DemoProcess:
-    def __init__(self, state: Path, *arguments: str, **environment: str) -> None:
-        self.ready_file = state / "up.json"
+    def __init__(
+        self,
+        state: Path,
+        *arguments: str,
+        ready_file: str = "up.json",
+        **environment: str,
+    ) -> None:
+        self.ready_file = state / ready_file
+        self.ready_file.unlink(missing_ok=True)
         inherited = {k: v for k, v in os.environ.items() if k not in SERVICES}
         inherited.pop("DROVER_IGNORE_DEMO")
         self.process = subprocess.Popen(
@@ -60,8 +68,9 @@ class DemoProcess:
 def state(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     for process in psutil.Process().children(recursive=True):
-        if str(tmp_path) in " ".join(process.cmdline()):
-            process.kill()
+        with suppress(psutil.NoSuchProcess):
+            if str(tmp_path) in " ".join(process.cmdline()):
+                process.kill()
 
 
 def test_it_works_on_all_three_paths_and_stops_by_itself(state: Path) -> None:
@@ -81,12 +90,22 @@ def test_it_works_on_all_three_paths_and_stops_by_itself(state: Path) -> None:
     assert not [pid for pid in family if psutil.pid_exists(pid)]
 
 
-def test_ctrl_c_stops_everything_within_ten_seconds(state: Path) -> None:
+def test_a_killed_demo_leaves_nothing_and_ctrl_c_stops_the_next_in_ten_seconds(
+    state: Path,
+) -> None:
+    killed = DemoProcess(state)
+    killed.wait_until_ready()
+    family = psutil.Process(killed.process.pid).children(recursive=True)
+    killed.process.kill()
+    killed.output()
+    psutil.wait_procs(family, timeout=15)
+    assert not [process for process in family if process.is_running()]
+
     demo = DemoProcess(state)
     document = demo.wait_until_ready()
     family = psutil.Process(demo.process.pid).children(recursive=True)
-    assert len(family) > len(document["processes"])  # pool children and services too
-    second = DemoProcess(state)
+    assert len(family) > len(document["processes"])  # pool children too
+    second = DemoProcess(state, ready_file="second.json")
     assert "already runs here" in second.output()
     assert second.process.returncode == 1
 
@@ -96,6 +115,16 @@ def test_ctrl_c_stops_everything_within_ten_seconds(state: Path) -> None:
     assert time.monotonic() - began < STOPPED_WITHIN_S
     assert demo.process.returncode == 0
     assert not [process for process in family if process.is_running()]
+
+
+def test_a_bad_setting_is_refused_before_anything_starts(state: Path) -> None:
+    demo = DemoProcess(state, LOG_LEVEL="loud", TRACKING_TICK_MS="abc")
+    output = demo.output()
+    assert demo.process.returncode == 1
+    assert "LOG_LEVEL is 'loud'" in output
+    assert "TRACKING_TICK_MS is 'abc'" in output
+    assert "Traceback" not in output
+    assert not (state / "state" / "services").exists()
 
 
 def test_it_is_refused_where_debug_is_off(state: Path) -> None:

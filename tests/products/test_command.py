@@ -90,10 +90,10 @@ def test_a_dry_run_shows_the_differences_and_leaves_no_trace(
     before = _everything()
     text = run("shop", "--dry-run")
     assert text.splitlines() == [
-        "Dry run, nothing was written: shop: partial. "
-        "4 seen: 1 created, 1 updated, 1 unchanged, 1 invalid.",
         "  1 price: 9.99 → 8.00",
         "  row 4 refused: price: 'NaN' is no price like 9.99.",
+        "Dry run, nothing was written: shop: partial. "
+        "4 seen: 1 created, 1 updated, 1 unchanged, 1 invalid.",
     ]
     report = json.loads(run("shop", "--dry-run", "--format=json"))
     assert report["changes"] == [

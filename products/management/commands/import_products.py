@@ -82,15 +82,6 @@ class Command(BaseCommand):
         if self.as_json:
             self.stdout.write(json.dumps({"schema": SCHEMA, **report}, default=str))
             return
-        dry = "Dry run, nothing was written: " if report["dry_run"] else ""
-        counts = report["counts"]
-        numbers = ", ".join(
-            f"{counts[name]} {name}" for name in OUTCOMES if counts[name]
-        )
-        self.stdout.write(
-            f"{dry}{report['source']}: {report['outcome']}. "
-            f"{counts['seen']} seen: {numbers or 'nothing'}."
-        )
         for change in report.get("changes", ()):
             self.stdout.write(
                 f"  {change['external_id']} {change['field']}: "
@@ -100,6 +91,20 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"  row {issue['row']} refused: {issue['field']}: {issue['message']}"
             )
+        # Last, where it stays on the screen after many lines.
+        self.stdout.write(summary(report))
+
+
+def summary(report: dict[str, Any]) -> str:
+    """One sentence, and why where the run did not simply succeed."""
+    dry = "Dry run, nothing was written: " if report["dry_run"] else ""
+    counts = report["counts"]
+    numbers = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
+    reason = f" {report['error']}" if report["error"] else ""
+    return (
+        f"{dry}{report['source']}: {report['outcome']}.{reason} "
+        f"{counts['seen']} seen: {numbers or 'nothing'}."
+    )
 
 
 def run_report(run: ImportRun) -> dict[str, Any]:

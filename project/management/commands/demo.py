@@ -49,7 +49,9 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--vehicles", type=int, default=60, help="how many drive")
+        parser.add_argument(
+            "--vehicles", type=int, default=60, help="how many drive (default 60)"
+        )
         parser.add_argument(
             "--port",
             type=given.port,
@@ -83,6 +85,10 @@ class Command(BaseCommand):
             )
         if not 1 <= options["vehicles"] <= 2000:
             raise CommandError("--vehicles takes 1 to 2000.", returncode=2)
+        refuse_unreadable_settings()
+        if options["ready_file"]:
+            # A script that waits for it must not read that of an earlier start.
+            options["ready_file"].unlink(missing_ok=True)
         stop = stop_on_signals()
         try:
             folder = settings.STATE_DIR / "services"
@@ -104,6 +110,11 @@ class Demo:
         self.log = Console(stderr=True)
         self.out = Console()
         self.port = choose_port(options["port"])
+        if not options["port"] and self.port != DEFAULT_PORT:
+            self.log.print(
+                f"Port {DEFAULT_PORT} is taken: using {self.port} (--port chooses one).",
+                highlight=False,
+            )
         self.url = f"http://{HOST}:{self.port}"
         self.shop_port = free_port()
         self.run_folder = settings.STATE_DIR / "run"
@@ -121,6 +132,7 @@ class Demo:
             finally:
                 self.log.print("Stopping …", highlight=False)
                 supervisor.stop()
+                self.log.print("Stopped.", highlight=False)
 
     @contextmanager
     def _files_of_this_run(self) -> Iterator[dict[str, str]]:
@@ -223,6 +235,17 @@ class Demo:
                 ),
             ],
         }
+
+
+def refuse_unreadable_settings() -> None:
+    """Before anything starts; raises CommandError that names every bad variable."""
+    problems = settings.ENVIRONMENT_PROBLEMS
+    if problems:
+        raise CommandError(
+            "\n".join(
+                f"{p.variable} is {p.value!r}: use {p.expected}." for p in problems
+            )
+        )
 
 
 def prepare() -> None:
