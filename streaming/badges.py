@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from project import badges
 from project.badges import Looks
+from streaming.models import DeadLetter
 
 _LOOKS: Looks = {
     "new": ("✗", "bad"),
@@ -29,6 +30,13 @@ def badge(word: str) -> SafeString:
     """A state as a coloured label that can also be read without colours."""
     sign, tone = _LOOKS.get(word, ("?", "quiet"))
     return badges.badge(tone, sign, word)
+
+
+def letter(row: DeadLetter) -> SafeString:
+    """The state of a row of `dead_letters.with_followers`; green only with an effect."""
+    if row.state == row.State.REPLAYED and getattr(row, "is_followed", False):
+        return badges.badge("warn", "↻", "replayed, failed again")
+    return badge(row.state)
 
 
 def record_time(ts_ms: int) -> str:

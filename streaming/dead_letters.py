@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from streaming import inbox
@@ -28,6 +29,28 @@ class Result:
 
     changed: list[DeadLetter] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+
+
+def with_followers(letters: QuerySet[DeadLetter]) -> QuerySet[DeadLetter]:
+    """Each with `is_followed`: whether a newer revision of its record died too."""
+    newer = DeadLetter.objects.filter(
+        incarnation=OuterRef("incarnation"),
+        partition=OuterRef("partition"),
+        offset=OuterRef("offset"),
+        revision__gt=OuterRef("revision"),
+    )
+    return letters.annotate(is_followed=Exists(newer))
+
+
+def siblings(letter: DeadLetter) -> QuerySet[DeadLetter]:
+    """The letters of the other revisions of its record, oldest first."""
+    same_record = DeadLetter.objects.filter(
+        incarnation_id=letter.incarnation_id,
+        partition=letter.partition,
+        offset=letter.offset,
+    )
+    others = same_record.exclude(pk=letter.pk).select_related("subscription")
+    return with_followers(others).order_by("revision")
 
 
 def replay(letter_ids: Iterable[int], actor: str) -> Result:

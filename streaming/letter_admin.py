@@ -5,7 +5,6 @@ Before it: `burial` wrote the letters. After it: `dead_letters`. Imported by `ad
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
@@ -19,25 +18,12 @@ from django.utils.safestring import SafeString
 from project.badges import moment
 from streaming import badges, dead_letters, intake, payloads
 from streaming.dead_letters import NotNew, Result
+from streaming.letter_forms import PayloadForm, ReasonForm
 from streaming.message_admin import ReadOnlyAdmin, describe, kept
 from streaming.models import DeadLetter
-from streaming.schemas import MAX_BYTES
 
 SAMPLE = 5
 LIST = "admin:streaming_deadletter_changelist"
-
-
-class ReasonForm(forms.Form):
-    reason = forms.CharField(max_length=300, help_text="Kept with the dead letter.")
-
-
-class PayloadForm(forms.Form):
-    payload = forms.CharField(
-        widget=forms.Textarea(attrs={"spellcheck": "false"}),
-        max_length=MAX_BYTES,
-        strip=False,
-        help_text="Sent as UTF-8, as a new revision. The original stays as it came.",
-    )
 
 
 @admin.register(DeadLetter)
@@ -76,7 +62,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
 
     @admin.display(description="state", ordering="state")
     def state_badge(self, letter: DeadLetter) -> SafeString:
-        return badges.badge(letter.state)
+        return badges.letter(letter)
 
     @admin.display(description="reason", ordering="reason")
     def why(self, letter: DeadLetter) -> SafeString:
@@ -102,6 +88,9 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     def record_time(self, letter: DeadLetter) -> str:
         message = kept(letter.message_id)
         return badges.record_time(message.ts_ms) if message else "-"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[DeadLetter]:
+        return dead_letters.with_followers(super().get_queryset(request))
 
     # --- finding ----------------------------------------------------------------------
 
@@ -151,6 +140,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
         letter = self.get_object(request, object_id)
         context = describe(kept(letter.message_id)) if letter else {}
         context |= {
+            "siblings": _siblings(letter) if letter else [],
             "may_replay": self.has_replay_permission(request),
             "may_edit": self.has_edit_permission(request),
             "may_discard": self.has_discard_permission(request),
@@ -177,10 +167,9 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             initial={"payload": value.decode("utf-8", "backslashreplace")},
         )
         if request.method == "POST" and form.is_valid():
-            # A textarea sends line ends as CRLF.
-            text = form.cleaned_data["payload"].replace("\r\n", "\n")
+            value = form.cleaned_data["payload"].encode()
             try:
-                dead_letters.edit(pk, text.encode(), request.user.get_username())
+                dead_letters.edit(pk, value, request.user.get_username())
             except NotNew as error:
                 self.message_user(request, str(error), messages.WARNING)
             else:
@@ -267,6 +256,10 @@ class DeadLetterAdmin(ReadOnlyAdmin):
         context["selected"] = request.POST.getlist("_selected_action")
         context |= self.admin_site.each_context(request)
         return TemplateResponse(request, "admin/streaming/confirm.html", context)
+
+
+def _siblings(letter: DeadLetter) -> list[tuple[DeadLetter, SafeString]]:
+    return [(row, badges.letter(row)) for row in dead_letters.siblings(letter)]
 
 
 def _require(allowed: bool) -> None:

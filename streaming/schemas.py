@@ -151,7 +151,9 @@ def _load(value: bytes) -> Any:
         raise InvalidMessage("too_deep", "Nested too deeply to be read.") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
-        raise InvalidMessage("bad_json", f"{error.msg} at {where}.") from None
+        # Some of its messages end in "at" already.
+        what = error.msg.removesuffix(" at")
+        raise InvalidMessage("bad_json", f"{what} at {where}.") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

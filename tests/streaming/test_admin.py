@@ -7,10 +7,20 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils.html import escape
 
+from streaming import lanes
+from streaming.handlers import HANDLERS
 from streaming.models import Attempt, DeadLetter, InboxMessage
-from tests.streaming.builders import arrive, handles, make_place, make_record, note
-from tests.streaming.test_schemas import HOSTILE
+from tests.streaming.builders import (
+    arrive,
+    handles,
+    lanes_of_ready,
+    make_place,
+    make_record,
+    note,
+)
+from tests.streaming.test_schemas import HOSTILE, change
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/streaming/deadletter/"
@@ -101,10 +111,50 @@ def test_the_button_asks_first_and_replays_by_post(operator, letter):
 
 def test_an_edit_starts_from_the_payload_and_becomes_a_revision(operator, letter):
     assert "{broken" in page(operator, f"{LIST}{letter.pk}/edit/")
-    payload = note("edited").decode() + "\r\n"
+    payload = change().decode() + "\r\n"
     operator.post(f"{LIST}{letter.pk}/edit/", {"payload": payload})
     revision = InboxMessage.objects.get(revision=1)
-    assert bytes(revision.value or b"") == note("edited") + b"\n"
+    assert bytes(revision.value or b"") == change() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        pytest.param(
+            '{"broken', "bad_json: Unterminated string starting at line 1", id="no JSON"
+        ),
+        pytest.param(
+            '{"schema": "other/1"}', "unknown_schema: No handler takes", id="schema"
+        ),
+        pytest.param('{"schema": "fix/1"}', "missing_field: $.device:", id="field"),
+    ],
+)
+def test_an_edit_that_would_be_dead_at_once_is_refused(operator, letter, typed, told):
+    answer = operator.post(f"{LIST}{letter.pk}/edit/", {"payload": typed})
+    form = answer.context["form"]
+    assert told in form.errors["payload"][0]
+    html = answer.content.decode()
+    assert str(form.errors["payload"]) in html
+    assert f"{escape(typed)}</textarea>" in html
+    assert InboxMessage.objects.count() == 1
+    assert DeadLetter.objects.get().state == "new"
+
+
+def test_a_revision_that_failed_again_is_no_success_and_is_linked(operator, letter):
+    edited = change(source="no-such-source").decode()
+    operator.post(f"{LIST}{letter.pk}/edit/", {"payload": edited})
+    lanes.drain(lanes_of_ready(), HANDLERS)
+    second = DeadLetter.objects.get(revision=1)
+    assert (second.state, second.reason) == ("new", "unknown_source")
+    original = page(operator, f"{LIST}{letter.pk}/change/")
+    for html in (original, page(operator, LIST)):
+        assert "badge-good" not in html
+        assert "badge-warn" in html
+        assert "replayed, failed again" in html
+    assert f'href="{LIST}{second.pk}/change/">{second}</a>' in original
+    assert "Replayed by admin: Revision 1 failed again." in original
+    newer = page(operator, f"{LIST}{second.pk}/change/")
+    assert f'href="{LIST}{letter.pk}/change/">{letter}</a>' in newer
 
 
 def test_discarding_needs_a_reason(operator, letter):

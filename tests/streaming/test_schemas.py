@@ -162,6 +162,13 @@ def test_what_nobody_thought_of_is_an_invalid_message_too():
     assert caught.value.reason == "unreadable"
 
 
+@pytest.mark.parametrize("value", ['{"broken', '{"a": "\n"}', "{\"a\": '1'}"])
+def test_bad_json_says_once_where(value):
+    with pytest.raises(InvalidMessage, match=r"at line \d column \d\.$") as caught:
+        event_of(value.encode())
+    assert "at at" not in str(caught.value)
+
+
 def test_a_fault_names_its_place():
     with pytest.raises(InvalidMessage) as caught:
         decode(change(price=-1), HANDLERS)
