@@ -1,7 +1,7 @@
 """Buffer → Position rows. Idempotent: two flushers at once are harmless.
 
 Before it: `tracking.live`, whose script appended each fix to the fleet's stream. After
-it: the positions in the admin, and the `Device` columns from which Redis is rebuilt.
+it: the positions in the admin, and the `Device` columns with where it was last.
 """
 
 import logging

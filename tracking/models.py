@@ -24,7 +24,7 @@ class Fleet(models.Model):
 
 
 class Device(models.Model):
-    """What sends fixes. The columns from `active` on let Redis be rebuilt."""
+    """What sends fixes. The columns from `active` on say where it was last."""
 
     class Kind(models.TextChoices):
         VEHICLE = "vehicle", "Vehicle"
