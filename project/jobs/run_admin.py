@@ -74,7 +74,8 @@ class JobRunAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]
     def what(self, run: JobRun) -> SafeString:
         numbers = badges.counts(run) if run.counts else ""
         told = format_html("{} {}", numbers, run.reason[:160])
-        return badges.with_note(told, run.holder)
+        # Host and process; the task's long id stands on the run's own page.
+        return badges.with_note(told, run.holder.partition(" / task ")[0])
 
     @admin.display(description="tick")
     def tick_at(self, run: JobRun) -> SafeString | str:
