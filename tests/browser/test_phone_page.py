@@ -88,3 +88,31 @@ def test_an_unknown_token_is_named(
     browser_page.click("text=Use this token")
     expect(browser_page.locator("#badge [data-text]")).to_have_text("Not accepted")
     expect(browser_page.locator("#problem")).to_contain_text("does not accept")
+
+
+def test_what_waits_under_one_token_is_never_sent_under_another(
+    web: Web,
+    make_van: Callable[[str], Van],
+    context: BrowserContext,
+    browser_page: Page,
+    console: Console,
+) -> None:
+    van = make_van("Ana's phone")
+    browser_page.goto(f"{web.url}/phone/#token=dr_not-a-token")
+    browser_page.click("#start:enabled")
+    count(browser_page, "buffered", 1)
+    browser_page.click("#forget")
+    browser_page.fill("#token", van.token)
+    browser_page.click("text=Use this token")
+    expect(browser_page.locator("#device")).to_have_text("Ana's phone")
+    for name in ("taken", "sent", "buffered"):
+        count(browser_page, name, 0)
+    browser_page.click("#start:enabled")
+    count(browser_page, "sent", 1)
+    # A browser may read the place again at once: that is taken too, and not moved.
+    phone = browser_page.evaluate("drover.phone()")
+    assert phone["taken"] == phone["sent"] + phone["filtered"]
+
+    browser_page.goto(f"{web.url}/phone/#token=dr_not-a-token")
+    expect(browser_page.locator("#badge [data-text]")).to_have_text("Not accepted")
+    count(browser_page, "buffered", 1)

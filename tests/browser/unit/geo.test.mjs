@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { from } from "./modules.mjs";
 
 const { boundsOf, circle, distanceM, movedEnough, viewportOf } = await from("geo");
+const { selectionDiff } = await from("selection");
 const { Trails } = await from("trails");
 const { retryDelay } = await from("backoff");
 
@@ -53,4 +54,11 @@ test("retries wait between half a second and half a minute, and differ", () => {
     assert.ok(wait >= 500 && wait <= 30_000);
   }
   assert.notEqual(retryDelay(5, () => 0.1), retryDelay(5, () => 0.9));
+});
+
+test("a selection draws no geometry without a point: the map cannot bound it", () => {
+  const place = { lon: 8, lat: 47 };
+  assert.deepEqual(selectionDiff({ trail: [], place, accuracyM: null }), { add: [], remove: ["trail", "accuracy"] });
+  const { add, remove } = selectionDiff({ trail: [[[8, 47], [8, 48]]], place, accuracyM: 30 });
+  assert.deepEqual([add.map(({ id }) => id), remove], [["trail", "accuracy"], []]);
 });

@@ -5,6 +5,7 @@ import { from } from "./modules.mjs";
 
 const { decide, toFix } = await from("phone_filter");
 const { FixQueue, MOST_FIXES } = await from("phone_queue");
+const { Tracker } = await from("phone_tracker");
 const RULES = { minDistanceM: 10, heartbeatS: 60 };
 const NORTH_1_M = 1 / 111_195;
 
@@ -31,6 +32,12 @@ test("a browser's position becomes a fix without what it does not know", () => {
   assert.deepEqual(toFix({ coords, timestamp: 5.4 }), { lat: 1, lon: 2, fixed_at: 5, accuracy_m: 30, altitude_m: 12 });
 });
 
+function queueOf(token, kept = storage()) {
+  const queue = new FixQueue(kept);
+  queue.belongTo(token);
+  return queue;
+}
+
 function storage(initial) {
   const kept = new Map(initial ? [["drover.phone.queue", initial]] : []);
   return { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };
@@ -38,14 +45,14 @@ function storage(initial) {
 
 test("what is not answered survives a reload, oldest first", () => {
   const kept = storage();
-  const queue = new FixQueue(kept);
+  const queue = queueOf("mine", kept);
   const ids = [1, 2, 3].map((metres) => queue.push(fix(metres)));
   queue.remove([ids[0]]);
-  assert.deepEqual(new FixQueue(kept).oldest(9).map(({ id }) => id), ids.slice(1));
+  assert.deepEqual(queueOf("mine", kept).oldest(9).map(({ id }) => id), ids.slice(1));
 });
 
 test("a full buffer gives up the oldest and counts them", () => {
-  const queue = new FixQueue(storage());
+  const queue = queueOf("mine");
   const ids = Array.from({ length: MOST_FIXES + 2 }, (_, i) => queue.push(fix(i)));
   assert.equal(queue.size, MOST_FIXES);
   assert.equal(queue.dropped, 2);
@@ -54,4 +61,48 @@ test("a full buffer gives up the oldest and counts them", () => {
 
 test("a damaged buffer is an empty one", () => {
   for (const damage of ["{", "7", '[null, {"id": 1}]']) assert.equal(new FixQueue(storage(damage)).size, 0);
+});
+
+test("what waits under one token is nobody else's, and is found again over a reload", () => {
+  const kept = storage();
+  const queue = queueOf("first", kept);
+  const ids = [1, 2].map((metres) => queue.push(fix(metres)));
+  queue.stopWaits = true;
+  queue.belongTo("second");
+  queue.push(fix(3));
+  queue.stopWaits = false;
+  assert.deepEqual([queue.size, queue.stopWaits], [1, false]);
+  const again = queueOf("first", kept);
+  assert.deepEqual(again.oldest(9).map(({ id }) => id), ids);
+  assert.equal(again.stopWaits, true);
+  assert.equal(queueOf(null, kept).size, 0);
+});
+
+test("the storage never names a token, and all tokens share its bound", () => {
+  const kept = storage();
+  const queue = queueOf("dr_secret", kept);
+  for (let i = 0; i < MOST_FIXES; i += 1) queue.push(fix(i));
+  queue.belongTo("second");
+  queue.push(fix(1));
+  assert.equal(JSON.parse(kept.getItem("drover.phone.queue")).length, MOST_FIXES);
+  assert.ok(!kept.getItem("drover.phone.queue").includes("dr_secret"));
+});
+
+test("a tracker sends only its own token's fixes, and its counts add up", async () => {
+  const queue = queueOf("wrong");
+  queue.push(fix(1));
+  queue.stopWaits = true;
+  const tracker = new Tracker(queue, { onChange: () => {} });
+  const asked = [];
+  tracker.use({ ready: true, ask: async (message) => { asked.push(message.type); return { result: "accepted" }; } });
+  tracker.belongTo("right");
+  await tracker.pump();
+  assert.deepEqual([asked, tracker.state, tracker.buffered], [[], "idle", 0]);
+  assert.equal(tracker.belongTo("right"), false);
+
+  tracker.belongTo("wrong");
+  assert.deepEqual([tracker.state, tracker.buffered, tracker.counts.taken], ["stopping", 1, 1]);
+  await tracker.pump();
+  assert.deepEqual([asked, tracker.state, tracker.buffered], [["fix", "stop"], "stopped", 0]);
+  assert.deepEqual(tracker.counts, { taken: 1, sent: 1, filtered: 0, rejected: 0 });
 });

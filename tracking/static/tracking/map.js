@@ -3,11 +3,12 @@
 
 import * as maplibre from "../vendor/maplibre-gl/maplibre-gl.mjs";
 import { basemapPaint, loadBasemap, OFFLINE_MAX_ZOOM, offlineStyle } from "./basemap.js";
-import { circle, viewportOf } from "./geo.js";
+import { viewportOf } from "./geo.js";
 import { iconImage, ICONS } from "./icons.js";
 import { labelImage, parseLabel } from "./labels.js";
 import { fleetLayers, fleetPaint, selectionFilter, statesFilter } from "./layers.js";
 import { palette } from "./palette.js";
+import { selectionDiff } from "./selection.js";
 
 // MapLibre 6 would look for its worker beside itself; hashed file names break that.
 maplibre.setWorkerUrl(new URL("../vendor/maplibre-gl/maplibre-gl-worker.mjs", import.meta.url).href);
@@ -125,15 +126,8 @@ export class FleetMap {
   }
 
   /** Trail and accuracy ring of the selected device. */
-  showSelection({ trail, place, accuracyM }) {
-    if (this.#selected === null) return;
-    const feature = (id, geometry) => ({ type: "Feature", id, properties: { id }, geometry });
-    const add = [feature("trail", { type: "MultiLineString", coordinates: trail })];
-    const remove = place && accuracyM ? [] : ["accuracy"];
-    if (place && accuracyM) {
-      add.push(feature("accuracy", { type: "Polygon", coordinates: [circle(place.lon, place.lat, accuracyM)] }));
-    }
-    this.#map.getSource("selection").updateData({ add, remove });
+  showSelection(parts) {
+    if (this.#selected !== null) this.#map.getSource("selection").updateData(selectionDiff(parts));
   }
 
   /** Show only devices in these states; an empty set shows all. */

@@ -10,15 +10,11 @@ import { ScreenLock } from "./screen_lock.js";
 import { accuracyText, speedText } from "./words.js";
 
 const TOKEN_KEY = "drover.phone.token";
-const STOP_KEY = "drover.phone.stop";
 
 const byId = (id) => document.getElementById(id);
 const badge = new Badge(byId("badge"));
 const screenLock = new ScreenLock(byId("awake"));
-const tracker = new Tracker(new FixQueue(localStorage), {
-  onChange: render,
-  resumeStop: localStorage.getItem(STOP_KEY) !== null,
-});
+const tracker = new Tracker(new FixQueue(localStorage), { onChange: render });
 let socket = null;
 let connectionDetail = "";
 
@@ -38,9 +34,11 @@ function tokenFromAddress() {
 }
 
 function connect() {
+  const token = localStorage.getItem(TOKEN_KEY);
+  // Before the old connection closes: a journey under another token ends over it.
+  if (tracker.belongTo(token)) byId("device").textContent = connectionDetail = "";
   socket?.close();
   socket = null;
-  const token = localStorage.getItem(TOKEN_KEY);
   document.body.classList.toggle("has-token", Boolean(token));
   if (token) openSocket(token);
   render();
@@ -83,7 +81,6 @@ function render() {
   text("problem", tracker.problem || connectionDetail);
   byId("problem").hidden = !(tracker.problem || connectionDetail);
   renderFigures();
-  rememberStop();
   screenLock.want(tracker.state === "tracking");
 }
 
@@ -100,12 +97,6 @@ function renderFigures() {
   text("accuracy", accuracyText(last?.accuracy_m));
   text("speed", speedText(last?.speed_mps));
   text("age", last ? ageText(last.fixed_at, Date.now()) : "–");
-}
-
-/** A Stop that is not answered yet survives a reload. */
-function rememberStop() {
-  if (tracker.state === "stopping") localStorage.setItem(STOP_KEY, "1");
-  else localStorage.removeItem(STOP_KEY);
 }
 
 function text(id, value) {
@@ -132,7 +123,6 @@ function listen() {
     connect();
   });
   byId("forget").addEventListener("click", () => {
-    if (tracker.state === "tracking") tracker.stop();
     localStorage.removeItem(TOKEN_KEY);
     connect();
   });

@@ -23,15 +23,30 @@ export class Tracker {
   /** idle → tracking → stopping → stopped */
   state = "idle";
   last = null; // newest reading as a fix
-  counts = { taken: 0, sent: 0, filtered: 0, rejected: 0 };
+  counts = countsFrom(0);
   answer = ""; // last word of the server
   problem = ""; // what the user should know or do
 
-  /** `resumeStop`: a Stop of an earlier visit that the server has not answered yet. */
-  constructor(queue, { onChange, resumeStop }) {
+  constructor(queue, { onChange }) {
     this.#queue = queue;
     this.#onChange = onChange;
-    if (resumeStop) this.state = "stopping";
+  }
+
+  /** Track for the device of this token; the same token again changes nothing.
+   *
+   * Another one ends the journey of the token before, whose fixes and Stop wait until
+   * it comes back. Returns whether the token is another one. */
+  belongTo(token) {
+    if (this.#queue.owns(token)) return false;
+    if (this.state === "tracking") this.stop();
+    this.#queue.belongTo(token);
+    this.state = this.#queue.stopWaits ? "stopping" : "idle";
+    this.last = this.#lastSent = null;
+    this.counts = countsFrom(this.buffered);
+    this.answer = this.problem = "";
+    this.#startPending = false;
+    this.#batch = BATCH;
+    return true;
   }
 
   get buffered() {
@@ -55,6 +70,7 @@ export class Tracker {
 
   start() {
     this.state = "tracking";
+    this.#queue.stopWaits = false;
     this.problem = "";
     this.#lastSent = null;
     this.#startPending = true;
@@ -73,6 +89,7 @@ export class Tracker {
   stop() {
     this.#rest();
     this.state = "stopping";
+    this.#queue.stopWaits = true;
     this.#changed();
     this.pump();
   }
@@ -177,6 +194,7 @@ export class Tracker {
       return this.#sendStop();
     }
     this.state = "stopped";
+    this.#queue.stopWaits = false;
     return undefined;
   }
 
@@ -191,6 +209,8 @@ export class Tracker {
   }
 }
 
+/** What has waited since an earlier visit was taken too: sent never exceeds taken. */
+const countsFrom = (waiting) => ({ taken: waiting, sent: 0, filtered: 0, rejected: 0 });
 const newId = (kind) => `${kind}-${Date.now().toString(36)}`;
 /** A judgement on the fix itself, which sending again would not change. */
 const isVerdict = (error) => error instanceof Refused && error.reason.startsWith("bad_");
