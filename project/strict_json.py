@@ -9,11 +9,16 @@ from typing import Any, NoReturn
 from django import forms
 from django.forms.fields import InvalidJSONInput
 
+MAX_DEPTH = 100
+
 
 def loads(text: str) -> Any:
     """The value. Raises ValueError with the reason for anything that is no strict JSON."""
     try:
         value = json.loads(text, parse_constant=_refuse)
+        # Not left to the interpreter's recursion limit, which differs by version.
+        if _is_deep(value):
+            raise ValueError("It is nested too deep.")
         # 1e999 is read as infinity; written out, it is refused as well.
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except RecursionError as error:
@@ -21,6 +26,18 @@ def loads(text: str) -> Any:
     if not _is_storable(written):
         raise ValueError("It holds a NUL or half of a character.")
     return value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for part in level
+            if isinstance(part, dict | list)
+            for inner in (part.values() if isinstance(part, dict) else part)
+        ]
+    return bool(level)
 
 
 def _is_storable(written: str) -> bool:

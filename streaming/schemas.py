@@ -131,9 +131,10 @@ def parse(value: bytes | None) -> dict[str, Any]:
         detail = f"{len(value)} bytes are more than the {MAX_BYTES} allowed."
         raise InvalidMessage("too_large", detail)
     document = _load(value)
+    # First: how deep the interpreter itself can read differs by version.
+    _inspect(document)
     if not isinstance(document, dict):
         raise InvalidMessage("not_an_object", "The JSON is not an object.", "$")
-    _inspect(document)
     return document
 
 
@@ -194,7 +195,7 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _inspect(document: dict[str, Any]) -> None:
+def _inspect(document: Any) -> None:
     """Depth and text of everything, also of fields that no model names."""
     waiting: list[tuple[Any, int]] = [(document, 1)]
     while waiting:

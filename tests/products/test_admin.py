@@ -154,7 +154,9 @@ def test_a_new_source_is_imported_every_hour(admin_client: Client) -> None:
         pytest.param("options", '{"items": "\\u0000"}', "a NUL", id="nul"),
         pytest.param("mapping", '{"title": "\\ud800"}', "a NUL", id="half-letter"),
         pytest.param("mapping", '{"title": NaN}', "no JSON number", id="nan"),
-        pytest.param("mapping", '{"a":' * 3000, "too deep", id="deep"),
+        pytest.param(
+            "mapping", '{"a":' * 3000 + "1" + "}" * 3000, "too deep", id="deep"
+        ),
         pytest.param("options", "9" * 5000, "No usable JSON", id="digits"),
         pytest.param("url", "http://x.test:99999/", "no address", id="port"),
         pytest.param("auth_header", "X Key", "header", id="header"),
