@@ -161,15 +161,11 @@ class Supervisor:
             _kill_group(process)
         self.running.clear()
 
-    @staticmethod
-    def _pause(until: float) -> bool:
-        time.sleep(0.05)
-        return time.monotonic() < until
-
     def _wait(self, turn: Sequence[Program], deadline: float) -> None:
         while any(self.running[p].poll() is None for p in turn):
-            if not self._pause(deadline):
+            if time.monotonic() >= deadline:
                 return
+            time.sleep(0.05)
 
     def _log_file(self, program: Program) -> Path:
         if service := self.services.get(program):
